@@ -1,0 +1,67 @@
+//! A request as it came from the connection, and the answer as it leaves: the two values that cross every
+//! layer and every server of the chain.
+
+use std::{net::SocketAddr, pin::Pin, sync::Arc};
+
+use bytes::Bytes;
+use futures_util::Stream;
+use rustls_pki_types::CertificateDer;
+
+/// Where a connection came in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Transport {
+    Tls,
+    /// Plain HTTP on a loopback address.
+    Plain,
+    /// Plain HTTP on a unix socket.
+    Unix,
+}
+
+/// What is known of a connection, shared by its requests.
+#[derive(Debug)]
+pub struct ConnInfo {
+    /// `None` on a unix socket.
+    pub peer: Option<SocketAddr>,
+    pub local: Option<SocketAddr>,
+    pub transport: Transport,
+    /// Whether this connection speaks HTTP/2.
+    pub http2: bool,
+    /// The certificates the client sent, end entity first. Possession of the key is proven by the handshake;
+    /// trust is judged per request by the authenticator.
+    pub certificates: Arc<[CertificateDer<'static>]>,
+    /// Numbers connections from 1, for logs.
+    pub id: u64,
+}
+
+pub type BodyStream = Pin<Box<dyn Stream<Item = Result<Bytes, BodyError>> + Send + Sync>>;
+
+/// Why a request body could not be read or an answer's body broke off.
+#[derive(Debug)]
+pub struct BodyError(pub String);
+
+impl std::fmt::Display for BodyError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+impl std::error::Error for BodyError {}
+
+/// A request that no server has answered yet.
+pub struct Request {
+    pub parts: ::http::request::Parts,
+    pub body: BodyStream,
+    pub conn: Arc<ConnInfo>,
+    /// Present where the client asked for an upgrade (HTTP/1.1 Upgrade or HTTP/2 extended CONNECT).
+    pub upgrade: Option<hyper::upgrade::OnUpgrade>,
+}
+
+/// An answer's body. Watches and large lists are streams, everything else is whole.
+pub enum Body {
+    Empty,
+    Full(Bytes),
+    /// Pieces that are already there, sent in order without being copied together.
+    Chunks(Vec<Bytes>),
+    Stream(BodyStream),
+}
+
+pub type Response = ::http::Response<Body>;
