@@ -1,0 +1,105 @@
+//! Keys of objects. Names of the type table are static and cost nothing to clone; others are shared.
+
+use std::{
+    borrow::Borrow,
+    collections::HashSet,
+    fmt,
+    hash::{Hash, Hasher},
+    ops::Deref,
+    sync::{Arc, OnceLock},
+};
+
+/// The name of an object's member.
+#[derive(Clone)]
+pub struct Key(Repr);
+
+#[derive(Clone)]
+enum Repr {
+    Static(&'static str),
+    Shared(Arc<str>),
+}
+
+static KNOWN: OnceLock<HashSet<&'static str>> = OnceLock::new();
+
+/// Makes [`Key::new`] free for these names. The first call wins; later ones are ignored.
+pub fn register_static_keys(names: impl IntoIterator<Item = &'static str>) {
+    let _ = KNOWN.set(names.into_iter().collect());
+}
+
+impl Key {
+    pub fn new(name: &str) -> Self {
+        match KNOWN.get().and_then(|known| known.get(name)) {
+            Some(known) => Self(Repr::Static(known)),
+            None => Self(Repr::Shared(name.into())),
+        }
+    }
+
+    pub const fn from_static(name: &'static str) -> Self {
+        Self(Repr::Static(name))
+    }
+
+    pub fn as_str(&self) -> &str {
+        match &self.0 {
+            Repr::Static(name) => name,
+            Repr::Shared(name) => name,
+        }
+    }
+}
+
+impl Deref for Key {
+    type Target = str;
+    fn deref(&self) -> &str {
+        self.as_str()
+    }
+}
+impl Borrow<str> for Key {
+    fn borrow(&self) -> &str {
+        self.as_str()
+    }
+}
+impl AsRef<str> for Key {
+    fn as_ref(&self) -> &str {
+        self.as_str()
+    }
+}
+impl PartialEq for Key {
+    fn eq(&self, other: &Self) -> bool {
+        self.as_str() == other.as_str()
+    }
+}
+impl Eq for Key {}
+impl PartialOrd for Key {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+impl Ord for Key {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.as_str().cmp(other.as_str())
+    }
+}
+impl Hash for Key {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.as_str().hash(state);
+    }
+}
+impl fmt::Debug for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(self.as_str(), f)
+    }
+}
+impl fmt::Display for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+impl From<&str> for Key {
+    fn from(name: &str) -> Self {
+        Self::new(name)
+    }
+}
+impl From<String> for Key {
+    fn from(name: String) -> Self {
+        Self::new(&name)
+    }
+}

@@ -1,0 +1,139 @@
+//! The members of an object: a vector sorted by key, keys unique.
+
+use super::{Key, Value};
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Map(Vec<(Key, Value)>);
+
+impl Map {
+    pub const fn new() -> Self {
+        Self(Vec::new())
+    }
+
+    pub fn with_capacity(members: usize) -> Self {
+        Self(Vec::with_capacity(members))
+    }
+
+    /// Sorts members in the order they were written; the last of several with one key wins, and each key that
+    /// came more than once is told to `duplicate` (once for each repetition). O(n log n), O(n) when sorted.
+    pub fn from_members(mut members: Vec<(Key, Value)>, mut duplicate: impl FnMut(&Key)) -> Self {
+        if members.windows(2).all(|pair| pair[0].0 < pair[1].0) {
+            return Self(members);
+        }
+        members.sort_by(|a, b| a.0.cmp(&b.0));
+        let mut unique: Vec<(Key, Value)> = Vec::with_capacity(members.len());
+        for member in members {
+            match unique.last_mut() {
+                Some(last) if last.0 == member.0 => {
+                    duplicate(&member.0);
+                    last.1 = member.1;
+                }
+                _ => unique.push(member),
+            }
+        }
+        Self(unique)
+    }
+
+    fn find(&self, key: &str) -> Result<usize, usize> {
+        self.0.binary_search_by(|member| member.0.as_str().cmp(key))
+    }
+
+    pub fn get(&self, key: &str) -> Option<&Value> {
+        self.find(key).ok().map(|at| &self.0[at].1)
+    }
+
+    pub fn get_mut(&mut self, key: &str) -> Option<&mut Value> {
+        self.find(key).ok().map(|at| &mut self.0[at].1)
+    }
+
+    pub fn contains_key(&self, key: &str) -> bool {
+        self.find(key).is_ok()
+    }
+
+    /// Sets a member and returns what it replaced.
+    pub fn insert(&mut self, key: impl Into<Key>, value: impl Into<Value>) -> Option<Value> {
+        let (key, value) = (key.into(), value.into());
+        match self.find(&key) {
+            Ok(at) => Some(std::mem::replace(&mut self.0[at].1, value)),
+            Err(at) => {
+                self.0.insert(at, (key, value));
+                None
+            }
+        }
+    }
+
+    pub fn remove(&mut self, key: &str) -> Option<Value> {
+        self.find(key).ok().map(|at| self.0.remove(at).1)
+    }
+
+    /// The member, made with `default` where it is missing.
+    pub fn entry_or(&mut self, key: impl Into<Key>, default: impl FnOnce() -> Value) -> &mut Value {
+        let key = key.into();
+        let at = match self.find(&key) {
+            Ok(at) => at,
+            Err(at) => {
+                self.0.insert(at, (key, default()));
+                at
+            }
+        };
+        &mut self.0[at].1
+    }
+
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = (&Key, &Value)> + ExactSizeIterator {
+        self.0.iter().map(|(key, value)| (key, value))
+    }
+
+    pub fn iter_mut(&mut self) -> impl DoubleEndedIterator<Item = (&Key, &mut Value)> + ExactSizeIterator {
+        self.0.iter_mut().map(|(key, value)| (&*key, value))
+    }
+
+    pub fn keys(&self) -> impl DoubleEndedIterator<Item = &Key> + ExactSizeIterator {
+        self.0.iter().map(|(key, _)| key)
+    }
+
+    pub fn values(&self) -> impl DoubleEndedIterator<Item = &Value> + ExactSizeIterator {
+        self.0.iter().map(|(_, value)| value)
+    }
+
+    pub fn values_mut(&mut self) -> impl DoubleEndedIterator<Item = &mut Value> + ExactSizeIterator {
+        self.0.iter_mut().map(|(_, value)| value)
+    }
+
+    /// Keeps the members for which `keep` says so, in one pass.
+    pub fn retain(&mut self, mut keep: impl FnMut(&Key, &mut Value) -> bool) {
+        self.0.retain_mut(|(key, value)| keep(key, value));
+    }
+
+    /// The members as a sorted slice, for walks over two maps side by side.
+    pub fn as_slice(&self) -> &[(Key, Value)] {
+        &self.0
+    }
+}
+
+impl IntoIterator for Map {
+    type Item = (Key, Value);
+    type IntoIter = std::vec::IntoIter<(Key, Value)>;
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.into_iter()
+    }
+}
+
+impl<K: Into<Key>, V: Into<Value>> FromIterator<(K, V)> for Map {
+    fn from_iter<I: IntoIterator<Item = (K, V)>>(members: I) -> Self {
+        Self::from_members(members.into_iter().map(|(k, v)| (k.into(), v.into())).collect(), |_| {})
+    }
+}
+
+impl<K: Into<Key>, V: Into<Value>, const N: usize> From<[(K, V); N]> for Map {
+    fn from(members: [(K, V); N]) -> Self {
+        members.into_iter().collect()
+    }
+}
