@@ -1,1 +1,11 @@
+//! Options: raw → completed → validated.
 
+pub mod catalogue;
+pub mod completed;
+pub mod go_duration;
+pub mod types;
+pub mod validate;
+
+pub use catalogue::Catalogue;
+pub use completed::CompletedOptions;
+pub use validate::ValidatedOptions;
