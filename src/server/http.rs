@@ -7,6 +7,8 @@ use bytes::Bytes;
 use futures_util::Stream;
 use rustls_pki_types::CertificateDer;
 
+use crate::pki::VerdictCache;
+
 /// Where a connection came in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Transport {
@@ -29,6 +31,10 @@ pub struct ConnInfo {
     /// The certificates the client sent, end entity first. Possession of the key is proven by the handshake;
     /// trust is judged per request by the authenticator.
     pub certificates: Arc<[CertificateDer<'static>]>,
+    /// What the trust bundle said of `certificates`, kept so that a chain is verified once per connection and bundle.
+    pub verdict: VerdictCache,
+    /// The user id of the process at the other end of a unix socket.
+    pub peer_uid: Option<u32>,
     /// Numbers connections from 1, for logs.
     pub id: u64,
 }
@@ -51,7 +57,8 @@ pub struct Request {
     pub parts: ::http::request::Parts,
     pub body: BodyStream,
     pub conn: Arc<ConnInfo>,
-    /// Present where the client asked for an upgrade (HTTP/1.1 Upgrade or HTTP/2 extended CONNECT).
+    /// Present where the client asked for an upgrade (HTTP/1.1 `Upgrade`). The connection becomes the upgraded
+    /// stream once a 101 has been answered.
     pub upgrade: Option<hyper::upgrade::OnUpgrade>,
 }
 
