@@ -130,7 +130,13 @@ fn serving_names(options: &NewcomerOptions) -> Vec<String> {
         names.push(options.host_name.to_ascii_lowercase());
     }
     names.extend(["127.0.0.1".to_owned(), "::1".to_owned()]);
-    names.extend(options.addresses.iter().filter(|address| !address.is_unspecified()).map(|address| address.to_canonical().to_string()));
+    names.extend(
+        options
+            .addresses
+            .iter()
+            .filter(|address| !address.is_unspecified())
+            .map(|address| address.to_canonical().to_string()),
+    );
     let mut seen = std::collections::BTreeSet::new();
     names.retain(|name| seen.insert(name.clone()));
     names
@@ -159,7 +165,11 @@ impl Authority {
         match fs::read_to_string(&path) {
             Ok(pem) => {
                 let authority = Self::parse(directory, pem, None).map_err(|error| io(&path, &error))?;
-                if authority.not_after > now + RENEW_BEFORE { Ok(authority) } else { Self::make(directory, now, pending) }
+                if authority.not_after > now + RENEW_BEFORE {
+                    Ok(authority)
+                } else {
+                    Self::make(directory, now, pending)
+                }
             }
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Self::make(directory, now, pending),
             Err(error) => Err(io(&path, &error)),
@@ -182,7 +192,8 @@ impl Authority {
         let number = now.duration_since(SystemTime::UNIX_EPOCH).map(|since| since.as_secs()).unwrap_or_default();
         params.distinguished_name.push(DnType::CommonName, format!("kenter-ca@{number}"));
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        params.key_usages = vec![KeyUsagePurpose::DigitalSignature, KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
+        params.key_usages =
+            vec![KeyUsagePurpose::DigitalSignature, KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
         dates(&mut params, now, AUTHORITY_LIFE);
         let pem = params.self_signed(&key).map_err(making)?.pem();
         let key = key.serialize_pem();
@@ -238,7 +249,13 @@ fn leaf(
 }
 
 /// The end of a pair that matches, comes from `authority`, carries `names` and is not in its last days.
-fn still_good(pem: &str, key_pem: &str, authority: &Authority, names: &[String], now: SystemTime) -> Option<SystemTime> {
+fn still_good(
+    pem: &str,
+    key_pem: &str,
+    authority: &Authority,
+    names: &[String],
+    now: SystemTime,
+) -> Option<SystemTime> {
     let pair = pair::check_pair(pem.as_bytes(), key_pem.as_bytes()).ok()?;
     let (_, parsed) = X509Certificate::from_der(pair.end_entity_cert().ok()?).ok()?;
     let not_after = trust::time(parsed.validity().not_after.timestamp());
@@ -298,9 +315,14 @@ impl Pending {
                 .0
                 .iter()
                 .zip(&staged)
-                .map(|((path, text), staged)| scope.spawn(move || stage(staged, text).map_err(|error| io(path, &error))))
+                .map(|((path, text), staged)| {
+                    scope.spawn(move || stage(staged, text).map_err(|error| io(path, &error)))
+                })
                 .collect();
-            writers.into_iter().map(|writer| writer.join().unwrap_or_else(|_| Err(PkiError::Making("writer failed".into())))).collect()
+            writers
+                .into_iter()
+                .map(|writer| writer.join().unwrap_or_else(|_| Err(PkiError::Making("writer failed".into()))))
+                .collect()
         });
         if let Some(error) = results.into_iter().find_map(Result::err) {
             staged.iter().for_each(|path| drop(fs::remove_file(path)));

@@ -43,7 +43,9 @@ impl fmt::Display for PkiError {
         match self {
             Self::NoCertificate => f.write_str("no PEM certificate in the text"),
             Self::NoKey => f.write_str("no PEM private key in the text"),
-            Self::EncryptedKey => f.write_str("the private key is encrypted with a passphrase; store it decrypted, mode 0600"),
+            Self::EncryptedKey => {
+                f.write_str("the private key is encrypted with a passphrase; store it decrypted, mode 0600")
+            }
             Self::Pem(why) => write!(f, "broken PEM: {why}"),
             Self::Malformed(why) => write!(f, "malformed certificate: {why}"),
             Self::UnsupportedKey(why) => write!(f, "unsupported private key: {why}"),
@@ -85,7 +87,8 @@ pub fn check_pair(cert_pem: &[u8], key_pem: &[u8]) -> Result<CertifiedKey, PkiEr
 pub fn read_pair(cert_pem: &[u8], key_pem: &[u8]) -> Result<CertifiedKey, PkiError> {
     let chain = read_certificates(cert_pem)?;
     let key = read_key(key_pem)?;
-    let signer = provider().key_provider.load_private_key(key).map_err(|error| PkiError::UnsupportedKey(error.to_string()))?;
+    let signer =
+        provider().key_provider.load_private_key(key).map_err(|error| PkiError::UnsupportedKey(error.to_string()))?;
     let pair = CertifiedKey::new(chain, signer);
     match pair.keys_match() {
         // `Unknown` is a key that cannot tell its public half; the first handshake would.
@@ -97,8 +100,9 @@ pub fn read_pair(cert_pem: &[u8], key_pem: &[u8]) -> Result<CertifiedKey, PkiErr
 
 /// Every certificate of a PEM text, at least one.
 pub fn read_certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, PkiError> {
-    let certificates =
-        CertificateDer::pem_slice_iter(pem).collect::<Result<Vec<_>, _>>().map_err(|error| PkiError::Pem(error.to_string()))?;
+    let certificates = CertificateDer::pem_slice_iter(pem)
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(|error| PkiError::Pem(error.to_string()))?;
     if certificates.is_empty() { Err(PkiError::NoCertificate) } else { Ok(certificates) }
 }
 
@@ -125,4 +129,3 @@ pub fn not_after(certificate: &CertificateDer<'_>) -> Result<i64, PkiError> {
     let (_, parsed) = X509Certificate::from_der(certificate).map_err(|error| PkiError::Malformed(error.to_string()))?;
     Ok(parsed.validity().not_after.timestamp())
 }
-

@@ -130,8 +130,9 @@ impl TrustBundle {
     /// Reads one or more certificates in PEM. Refuses a text with none and a certificate that cannot be an anchor,
     /// naming its place (from 1).
     pub fn from_pem(pem: &[u8]) -> Result<Self, PkiError> {
-        let certificates =
-            CertificateDer::pem_slice_iter(pem).collect::<Result<Vec<_>, _>>().map_err(|error| PkiError::Pem(error.to_string()))?;
+        let certificates = CertificateDer::pem_slice_iter(pem)
+            .collect::<Result<Vec<_>, _>>()
+            .map_err(|error| PkiError::Pem(error.to_string()))?;
         Self::new(certificates)
     }
 
@@ -165,7 +166,10 @@ impl TrustBundle {
         let Some((end_entity, intermediates)) = chain.split_first() else {
             return Err("no certificate".to_owned());
         };
-        self.verifier.verify_client_cert(end_entity, intermediates, UnixTime::now()).map(drop).map_err(|error| reason(&error))
+        self.verifier
+            .verify_client_cert(end_entity, intermediates, UnixTime::now())
+            .map(drop)
+            .map_err(|error| reason(&error))
     }
 
     /// [`Self::verify`] and [`parse_client_identity`] in one, remembered in `cache` for this bundle. A remembered
@@ -193,7 +197,9 @@ impl TrustBundle {
                 let until = identity.not_after.min(now + Duration::from_secs(300));
                 (Ok(identity), until)
             }
-            Err(reason) => (Err(format!("verifying certificate {} failed: {reason}", identity.identifier).into()), short),
+            Err(reason) => {
+                (Err(format!("verifying certificate {} failed: {reason}", identity.identifier).into()), short)
+            }
         }
     }
 }
@@ -217,7 +223,11 @@ const REMEMBERED: usize = 4;
 
 impl VerdictCache {
     fn get(&self, bundle: u64, now: SystemTime) -> Option<Verdict> {
-        self.0.lock().iter().find(|known| known.bundle == bundle && now < known.until).map(|known| known.verdict.clone())
+        self.0
+            .lock()
+            .iter()
+            .find(|known| known.bundle == bundle && now < known.until)
+            .map(|known| known.verdict.clone())
     }
 
     fn put(&self, verdict: Remembered) {
