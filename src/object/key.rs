@@ -46,6 +46,12 @@ impl Key {
     }
 }
 
+impl Default for Key {
+    fn default() -> Self {
+        Self::from_static("")
+    }
+}
+
 impl Deref for Key {
     type Target = str;
     fn deref(&self) -> &str {

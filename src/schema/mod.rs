@@ -1,1 +1,14 @@
+//! The type table and what is done by it: decoding, defaulting, pruning, validation, merges, field ownership.
+//!
+//! One structure describes built-in kinds and custom resources alike. [`builtin`] is the table of built-in kinds,
+//! made from the facts of a Kubernetes release by `tools/gen-types`; a custom resource has a small table of its own
+//! laid over it ([`Table::over`]). Nothing here does I/O or knows what a resource, a store or a request is.
 
+pub mod builtin;
+pub mod table;
+
+pub use builtin::builtin;
+pub use table::{
+    AdditionalMembers, Field, Granularity, List, ListType, MapOf, Nested, Omit, OneOf, PatchStrategy, Scalar, Shape,
+    Slot, Struct, Table, Type, TypeId, Validation, Wire, WireEntry, WireKind,
+};

@@ -1,0 +1,382 @@
+//! The shape of types: structs, lists, maps, scalars.
+//!
+//! Invariants: a [`TypeId`] is valid in the table that gave it and in every table laid over that one; the fields of
+//! a struct are sorted by name and unique; embedded ("inline") structs are flattened into their parent, and only the
+//! protobuf view ([`Struct::wire`]) still knows them. Types may refer to each other in cycles, so walks follow the
+//! value and never the type alone.
+
+use std::collections::HashMap;
+
+use crate::object::{Key, Value};
+
+/// A type of a [`Table`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct TypeId(pub(super) u32);
+
+impl TypeId {
+    /// Anything at all, kept as it is; in every table.
+    pub const ANY: TypeId = TypeId(0);
+
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// Types and the kinds that are made of them.
+#[derive(Debug, Default)]
+pub struct Table {
+    /// Whose types come first; ids below its length are its own.
+    base: Option<&'static Table>,
+    base_len: u32,
+    types: Vec<Type>,
+    names: HashMap<Key, TypeId>,
+    kinds: HashMap<(Key, Key, Key), TypeId>,
+}
+
+impl Table {
+    /// A table that holds nothing but [`TypeId::ANY`].
+    pub fn new() -> Self {
+        Self { types: vec![Type::any()], ..Self::default() }
+    }
+
+    /// A table that starts with all types of `base` (so that a custom resource can refer to `ObjectMeta`) and owns only
+    /// what is added to it.
+    pub fn over(base: &'static Table) -> Self {
+        Self { base: Some(base), base_len: base.len() as u32, ..Self::default() }
+    }
+
+    pub fn len(&self) -> usize {
+        self.base_len as usize + self.types.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The type behind `id`; an id of another table answers as [`TypeId::ANY`] or some other type, never panics.
+    pub fn get(&self, id: TypeId) -> &Type {
+        static ANY: Type = Type::any();
+        match self.base {
+            Some(base) if id.0 < self.base_len => base.get(id),
+            _ => self.types.get(id.0.wrapping_sub(self.base_len) as usize).unwrap_or(&ANY),
+        }
+    }
+
+    /// The struct behind `id`, if it is one.
+    pub fn struct_of(&self, id: TypeId) -> Option<&Struct> {
+        match &self.get(id).shape {
+            Shape::Struct(it) => Some(it),
+            _ => None,
+        }
+    }
+
+    /// Adds a type. Types that refer to each other are added as [`Type::any`] first and set later ([`Table::set`]).
+    pub fn add(&mut self, ty: Type) -> TypeId {
+        let id = TypeId(self.len() as u32);
+        self.types.push(ty);
+        id
+    }
+
+    /// Replaces a type that this table owns; ids of the base are left alone.
+    pub fn set(&mut self, id: TypeId, ty: Type) {
+        if let Some(slot) = id.0.checked_sub(self.base_len).and_then(|at| self.types.get_mut(at as usize)) {
+            *slot = ty;
+        }
+    }
+
+    pub fn add_kind(&mut self, group: impl Into<Key>, version: impl Into<Key>, kind: impl Into<Key>, id: TypeId) {
+        self.kinds.insert((group.into(), version.into(), kind.into()), id);
+    }
+
+    pub fn add_name(&mut self, name: impl Into<Key>, id: TypeId) {
+        self.names.insert(name.into(), id);
+    }
+
+    /// The type of a kind. `WatchEvent`, the options kinds and `Status` are registered in every group-version.
+    pub fn kind(&self, group: &str, version: &str, kind: &str) -> Option<TypeId> {
+        let key = (Key::new(group), Key::new(version), Key::new(kind));
+        self.kinds.get(&key).copied().or_else(|| self.base?.kind(group, version, kind))
+    }
+
+    /// All kinds of this table (not of its base) as (group, version, kind, type); in no order.
+    pub fn kinds(&self) -> impl Iterator<Item = (&Key, &Key, &Key, TypeId)> {
+        self.kinds.iter().map(|((group, version, kind), id)| (group, version, kind, *id))
+    }
+
+    /// The type with an OpenAPI model name, `io.k8s.api.core.v1.Pod`.
+    pub fn named(&self, name: &str) -> Option<TypeId> {
+        self.names.get(name).copied().or_else(|| self.base?.named(name))
+    }
+}
+
+/// One type.
+#[derive(Clone, Debug)]
+pub struct Type {
+    pub shape: Shape,
+    /// Go's name of it as error texts print it: `v1.Container`, `[]v1.Container`, `map[string]string`, `int32`;
+    /// empty for custom resources.
+    pub go: Key,
+    /// The keywords a custom resource's schema adds; `None` for built-in types.
+    pub validation: Option<Box<Validation>>,
+}
+
+impl Type {
+    pub const fn any() -> Self {
+        Self { shape: Shape::Any, go: Key::from_static(""), validation: None }
+    }
+
+    pub const fn new(shape: Shape) -> Self {
+        Self { shape, go: Key::from_static(""), validation: None }
+    }
+}
+
+#[derive(Clone, Debug)]
+pub enum Shape {
+    /// Anything, kept as it is: in custom resources `x-kubernetes-preserve-unknown-fields` without a type. (Built-in
+    /// types that hold anything are scalars, since Go reads and prints each in its own way.)
+    Any,
+    Scalar(Scalar),
+    Struct(Box<Struct>),
+    List(Box<List>),
+    Map(Box<MapOf>),
+    /// JSON that takes one of several shapes (apiextensions' `JSONSchemaPropsOrBool` and its brothers): the first member
+    /// type whose JSON type fits.
+    OneOf(Box<OneOf>),
+}
+
+/// Values without members that a merge or an owner could tell apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Scalar {
+    String,
+    Bool,
+    Int32,
+    Int64,
+    Double,
+    /// Base64 text.
+    Bytes,
+    Quantity,
+    /// RFC 3339, whole seconds; null when zero.
+    Time,
+    /// RFC 3339, microseconds; null when zero.
+    MicroTime,
+    /// Go's duration text, `1m30s`.
+    Duration,
+    IntOrString,
+    /// An object of any kind (`runtime.RawExtension`).
+    RawExtension,
+    /// The field set of a managedFields entry.
+    FieldsV1,
+    /// Any JSON (`apiextensions.JSON`, table cells).
+    Json,
+}
+
+/// How lists merge and who owns what in them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum ListType {
+    #[default]
+    Atomic,
+    Set,
+    Map,
+}
+
+/// Whether the members of a struct or map have owners of their own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Granularity {
+    #[default]
+    Granular,
+    Atomic,
+}
+
+/// What may stand in one place: the member of a struct, an item of a list, a value of a map.
+#[derive(Clone, Debug)]
+pub struct Slot {
+    pub ty: TypeId,
+    /// What a missing value (or a null that may not be) becomes. Built-in kinds: only where upstream's generated
+    /// defaulting sets it, so a zero value counts as missing unless `pointer`.
+    pub default: Option<Box<Value>>,
+    /// Null is a value of its own (custom resources: `nullable: true`).
+    pub nullable: bool,
+    /// Go holds a pointer: absent and zero differ. True for everything in custom resources.
+    pub pointer: bool,
+}
+
+impl Slot {
+    pub const fn of(ty: TypeId) -> Self {
+        Self { ty, default: None, nullable: false, pointer: false }
+    }
+}
+
+/// When Go's JSON leaves a member out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Omit {
+    #[default]
+    Never,
+    /// `omitempty`: false, 0, "", nil, empty list or map. A struct that is no pointer is never empty.
+    Empty,
+    /// `omitzero`: also a struct (or time) that is zero.
+    Zero,
+}
+
+/// `patchStrategy` of strategic merge patches.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct PatchStrategy {
+    pub merge: bool,
+    pub retain_keys: bool,
+    /// Written out as `replace` (the same as none, but OpenAPI shows it).
+    pub replace: bool,
+}
+
+/// A struct: named members.
+#[derive(Clone, Debug, Default)]
+pub struct Struct {
+    /// OpenAPI model name, `io.k8s.api.core.v1.Pod`; for custom resources of the root only, else empty.
+    pub name: Key,
+    /// Sorted by name.
+    pub fields: Box<[Field]>,
+    /// Protobuf's view, in tag order; empty where a type has no protobuf form.
+    pub wire: Box<[WireEntry]>,
+    pub granularity: Granularity,
+    /// What happens with members that have no field.
+    pub additional: AdditionalMembers,
+    /// `x-kubernetes-embedded-resource`: has apiVersion, kind, metadata that are not pruned.
+    pub embedded_resource: bool,
+    /// Has an OpenAPI definition of its own.
+    pub openapi: bool,
+    /// `x-kubernetes-unions` as OpenAPI shows it.
+    pub unions: Option<Box<Value>>,
+}
+
+/// Members without a field.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum AdditionalMembers {
+    /// Dropped and, under strict validation, refused.
+    #[default]
+    Pruned,
+    /// Kept (`x-kubernetes-preserve-unknown-fields: true`).
+    Preserved,
+}
+
+impl Struct {
+    /// The field of a member; names are case-sensitive. O(log n).
+    pub fn field(&self, name: &str) -> Option<&Field> {
+        self.fields.binary_search_by(|field| field.name.as_str().cmp(name)).ok().and_then(|at| self.fields.get(at))
+    }
+}
+
+/// A member of a struct.
+#[derive(Clone, Debug)]
+pub struct Field {
+    pub name: Key,
+    pub slot: Slot,
+    pub omit: Omit,
+    /// OpenAPI's `required`.
+    pub required: bool,
+    pub patch: PatchStrategy,
+    /// `patchMergeKey`; empty if none.
+    pub merge_key: Key,
+    /// The feature gate that must be on for the field to be used; empty if none. Several gates are joined by commas.
+    pub gate: Key,
+    /// The values OpenAPI lists for a string that is an enumeration; empty if it is none.
+    pub enumeration: Box<[Key]>,
+    /// OpenAPI's `default`, which built-in kinds also show for zero values (`0`, `""`, `{}`) that defaulting never sets.
+    pub shown_default: Option<Box<Value>>,
+}
+
+/// A list.
+#[derive(Clone, Debug)]
+pub struct List {
+    pub item: Slot,
+    pub list_type: ListType,
+    /// OpenAPI shows a list type (a missing one means atomic as well).
+    pub list_type_shown: bool,
+    /// Members that identify an item of a `Map` list.
+    pub keys: Box<[Key]>,
+}
+
+/// A map from text to values of one type.
+#[derive(Clone, Debug)]
+pub struct MapOf {
+    pub value: Slot,
+    pub granularity: Granularity,
+    /// OpenAPI shows a map type (a missing one means granular as well).
+    pub map_type_shown: bool,
+}
+
+/// A type that is one of several, told apart by its JSON type.
+#[derive(Clone, Debug)]
+pub struct OneOf {
+    pub name: Key,
+    /// In the order of their protobuf tags.
+    pub variants: Box<[(TypeId, Wire)]>,
+}
+
+/// How protobuf carries one member: its tag and encoding (gogo's rules).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wire {
+    pub tag: u32,
+    pub kind: WireKind,
+}
+
+/// Wire form of a value. Lists repeat it, maps repeat an entry message with key 1 and value 2.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WireKind {
+    Varint,
+    Fixed64,
+    /// Text, bytes and messages.
+    Length,
+}
+
+/// One entry of protobuf's view of a struct.
+#[derive(Clone, Copy, Debug)]
+pub enum WireEntry {
+    /// The field with this index in [`Struct::fields`].
+    Field(u32, Wire),
+    /// An embedded struct whose JSON members stand in the parent, but which is a message of its own here.
+    Embedded(TypeId, Wire),
+}
+
+impl WireEntry {
+    pub fn wire(&self) -> Wire {
+        match self {
+            Self::Field(_, wire) | Self::Embedded(_, wire) => *wire,
+        }
+    }
+}
+
+/// Keywords of a custom resource's schema that judge values (OpenAPI v3 as far as structural schemas allow them).
+#[derive(Clone, Debug, Default)]
+pub struct Validation {
+    pub format: Option<Key>,
+    pub pattern: Option<Key>,
+    pub maximum: Option<f64>,
+    pub exclusive_maximum: bool,
+    pub minimum: Option<f64>,
+    pub exclusive_minimum: bool,
+    pub multiple_of: Option<f64>,
+    pub min_length: Option<i64>,
+    pub max_length: Option<i64>,
+    pub min_items: Option<i64>,
+    pub max_items: Option<i64>,
+    pub unique_items: bool,
+    pub min_properties: Option<i64>,
+    pub max_properties: Option<i64>,
+    /// Allowed values; empty if any.
+    pub enumeration: Box<[Value]>,
+    pub required: Box<[Key]>,
+    /// `allOf`, `anyOf`, `oneOf`, `not` (value validations only, so each is again such a set with members below).
+    pub all_of: Box<[Nested]>,
+    pub any_of: Box<[Nested]>,
+    pub one_of: Box<[Nested]>,
+    pub not: Option<Box<Nested>>,
+    /// `x-kubernetes-validations`, as written.
+    pub rules: Box<[Value]>,
+}
+
+/// A value validation inside `allOf` and its like: no types, only judgements on the value and on what is below it.
+#[derive(Clone, Debug, Default)]
+pub struct Nested {
+    pub here: Validation,
+    pub properties: Box<[(Key, Nested)]>,
+    pub items: Option<Box<Nested>>,
+    pub additional: Option<Box<Nested>>,
+}
