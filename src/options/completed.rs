@@ -18,9 +18,9 @@ use rustls_pki_types::CertificateDer;
 
 use super::types::{SecretBytes, SecretString};
 
-/// All sections. Made by `complete()` alone; readers get it through `ValidatedOptions`.
+/// All sections. Made by `complete()` alone; readers get it through [`ValidatedOptions`](super::ValidatedOptions).
 #[derive(Clone, Debug, PartialEq)]
-pub struct CompletedOptions {
+pub struct Sections {
     pub state: State,
     pub serving: Serving,
     pub storage: Storage,

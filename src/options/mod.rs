@@ -3,9 +3,10 @@
 pub mod catalogue;
 pub mod completed;
 pub mod go_duration;
+pub mod raw;
 pub mod types;
 pub mod validate;
 
 pub use catalogue::Catalogue;
-pub use completed::CompletedOptions;
+pub use completed::Sections;
 pub use validate::ValidatedOptions;

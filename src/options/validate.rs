@@ -2,16 +2,16 @@
 
 use std::{ops::Deref, sync::Arc};
 
-use super::completed::CompletedOptions;
+use super::completed::Sections;
 
 /// Options that passed every check. Cheap to clone, never changed, equal only if every option and the contents of
 /// every referenced file are equal.
 #[derive(Clone, Debug)]
-pub struct ValidatedOptions(Arc<CompletedOptions>);
+pub struct ValidatedOptions(Arc<Sections>);
 
 impl Deref for ValidatedOptions {
-    type Target = CompletedOptions;
-    fn deref(&self) -> &CompletedOptions {
+    type Target = Sections;
+    fn deref(&self) -> &Sections {
         &self.0
     }
 }

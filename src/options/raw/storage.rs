@@ -1,0 +1,33 @@
+//! `[storage]`
+
+use crate::options::types::{ByteSize, GoDuration, OwnPath};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The store.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Storage {
+    /// The embedded store's database file; what belongs to it lies beside it.
+    ///
+    /// Default: kenter.db in the state directory. Class: reopen; the store is moved to the new place. kenter's own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub path: Option<OwnPath>,
+    /// Disk space held back beside the database, given up when the disk is full so that compaction can make room.
+    ///
+    /// Unit: size. Range: 0 to 1GiB. Default: 32MiB. Class: reopen. kenter's own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reserve: Option<ByteSize>,
+    /// Every interval, history older than one interval is dropped; a watch or list that asks for it is told 410.
+    ///
+    /// Unit: duration text. Range: 0s (never) and up. Default: 5m0s. Class: live. Mirrors --etcd-compaction-interval
+    /// (apiserver pkg/server/options/etcd.go); here it rules the embedded store.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub etcd_compaction_interval: Option<GoDuration>,
+    /// How long start waits for the store and for the first fill of the caches before it gives up.
+    ///
+    /// Unit: duration text. Default: 1m0s. Class: live. Mirrors --storage-initialization-timeout (apiserver pkg/server/options/server_run_options.go).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub storage_initialization_timeout: Option<GoDuration>,
+}
