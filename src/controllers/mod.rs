@@ -1,1 +1,16 @@
+//! Built-in loops behind switches: in-process clients of what serves now.
+//!
+//! They go through the same chain as any client, never around it, as the server's own user.
 
+use futures_util::future::BoxFuture;
+
+use crate::api::ApiError;
+use crate::object::Value;
+
+/// The API as an in-process client sees it. What stands behind it is the whole chain of the generation that serves
+/// when the call is made; the user is the server itself (`system:apiserver` in `system:masters`).
+pub trait ApiClient: Send + Sync {
+    /// One request with a JSON body (none for reads). `path` may have a query. The answer is the object; everything
+    /// that is no success is the Status it came with.
+    fn call(&self, method: http::Method, path: String, body: Option<Value>) -> BoxFuture<'_, Result<Value, ApiError>>;
+}

@@ -1,1 +1,3 @@
+//! Resources as rows, strategies, and the one generic store.
 
+pub mod reader;
