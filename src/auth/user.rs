@@ -125,7 +125,8 @@ mod tests {
     fn service_accounts_and_nodes_are_known_by_their_names() {
         assert_eq!(split_service_account("system:serviceaccount:n1:robot"), Some(("n1", "robot")));
         assert_eq!(split_service_account("system:serviceaccount:n1:a.b"), Some(("n1", "a.b")));
-        for bad in ["system:serviceaccount:n1", "system:serviceaccount:n1:a:b", "system:serviceaccount:BAD:robot", "x"] {
+        for bad in ["system:serviceaccount:n1", "system:serviceaccount:n1:a:b", "system:serviceaccount:BAD:robot", "x"]
+        {
             assert_eq!(split_service_account(bad), None, "{bad}");
         }
         assert_eq!(split_node("system:node:n1.example"), Some("n1.example"));

@@ -13,8 +13,8 @@ use crate::auth::user::{MASTERS, UserInfo};
 
 mod fixed;
 mod forbidden;
-mod rules;
 pub mod rbac;
+mod rules;
 
 pub use fixed::{AlwaysAllow, AlwaysDeny, Node};
 pub use forbidden::{forbidden_status, sanitize};

@@ -102,7 +102,9 @@ impl Subject {
 
     fn text(&self) -> String {
         match self.kind {
-            SubjectKind::ServiceAccount => format!("ServiceAccount {}", quote(&format!("{}/{}", self.name, self.namespace))),
+            SubjectKind::ServiceAccount => {
+                format!("ServiceAccount {}", quote(&format!("{}/{}", self.name, self.namespace)))
+            }
             SubjectKind::Group => format!("Group {}", quote(&self.name)),
             SubjectKind::User | SubjectKind::Unknown => format!("User {}", quote(&self.name)),
         }
@@ -127,17 +129,17 @@ impl Binding {
 
 impl Rbac {
     pub fn new(reader: Arc<dyn ObjectReader>) -> Self {
-        Self {
-            reader,
-            cluster: ArcSwapOption::empty(),
-            namespaces: RwLock::default(),
-            roles: RwLock::default(),
-        }
+        Self { reader, cluster: ArcSwapOption::empty(), namespaces: RwLock::default(), roles: RwLock::default() }
     }
 
     /// Calls `visit` with each rule that applies to the user in the namespace (`""`: the cluster scope alone) and
     /// where it comes from, until it answers false. Returns the errors met on the way.
-    fn visit(&self, user: &UserInfo, namespace: &str, visit: &mut dyn FnMut(&Source<'_>, &PolicyRule) -> bool) -> Vec<String> {
+    fn visit(
+        &self,
+        user: &UserInfo,
+        namespace: &str,
+        visit: &mut dyn FnMut(&Source<'_>, &PolicyRule) -> bool,
+    ) -> Vec<String> {
         let mut errors = Vec::new();
         if self.visit_bindings(&self.cluster_bindings(), user, visit, &mut errors) && !namespace.is_empty() {
             self.visit_bindings(&self.namespace_bindings(namespace), user, visit, &mut errors);
@@ -193,7 +195,14 @@ impl Rbac {
         }
     }
 
-    fn read_role(&self, role: &Role, resource: &str, namespace: &str, version: u64, known: Option<Arc<RoleState>>) -> RoleState {
+    fn read_role(
+        &self,
+        role: &Role,
+        resource: &str,
+        namespace: &str,
+        version: u64,
+        known: Option<Arc<RoleState>>,
+    ) -> RoleState {
         let source = self.reader.get(GROUP, resource, namespace, &role.key.name);
         let rules = match (&source, &known) {
             (Some(now), Some(known)) if known.source.as_ref().is_some_and(|then| Arc::ptr_eq(then, now)) => {
@@ -379,7 +388,8 @@ mod tests {
     }
 
     fn role(namespace: &str, name: &str, verbs: Value) -> Value {
-        let mut role = json!({"metadata": {"name": name}, "rules": [{"apiGroups": [""], "resources": ["pods"], "verbs": verbs}]});
+        let mut role =
+            json!({"metadata": {"name": name}, "rules": [{"apiGroups": [""], "resources": ["pods"], "verbs": verbs}]});
         if !namespace.is_empty() {
             role.set(&["metadata", "namespace"], namespace);
         }
@@ -405,9 +415,22 @@ mod tests {
     fn the_reason_names_binding_role_and_subject() {
         let objects = Arc::new(Objects::default());
         objects.put(GROUP, "clusterroles", role("", "all", json!(["list"])));
-        objects.put(GROUP, "clusterrolebindings", binding("", "b", ("ClusterRole", "all"), json!([{"kind": "Group", "name": "dev"}])));
+        objects.put(
+            GROUP,
+            "clusterrolebindings",
+            binding("", "b", ("ClusterRole", "all"), json!([{"kind": "Group", "name": "dev"}])),
+        );
         objects.put(GROUP, "roles", role("n", "r", json!(["get"])));
-        objects.put(GROUP, "rolebindings", binding("n", "b", ("Role", "r"), json!([{"kind": "ServiceAccount", "name": "s"}, {"kind": "User", "name": "u"}])));
+        objects.put(
+            GROUP,
+            "rolebindings",
+            binding(
+                "n",
+                "b",
+                ("Role", "r"),
+                json!([{"kind": "ServiceAccount", "name": "s"}, {"kind": "User", "name": "u"}]),
+            ),
+        );
         let rbac = Rbac::new(objects);
         let user = UserInfo::named("u").with_groups(["dev"]);
         assert_eq!(
@@ -451,7 +474,11 @@ mod tests {
         let rbac = Rbac::new(objects.clone());
         let user = UserInfo::named("u");
         for n in 0..50 {
-            objects.put(GROUP, "clusterrolebindings", binding("", "b", ("ClusterRole", &format!("r{n}")), json!([{"kind": "User", "name": "u"}])));
+            objects.put(
+                GROUP,
+                "clusterrolebindings",
+                binding("", "b", ("ClusterRole", &format!("r{n}")), json!([{"kind": "User", "name": "u"}])),
+            );
             decide(&rbac, &pods(&user, "get", ""));
         }
         assert!(rbac.roles.read().len() <= 2);
@@ -462,7 +489,11 @@ mod tests {
         let objects = Arc::new(Objects::default());
         objects.put(GROUP, "clusterroles", role("", "r", json!(["get"])));
         for name in ["a", "b"] {
-            objects.put(GROUP, "clusterrolebindings", binding("", name, ("ClusterRole", "r"), json!([{"kind": "User", "name": "u"}])));
+            objects.put(
+                GROUP,
+                "clusterrolebindings",
+                binding("", name, ("ClusterRole", "r"), json!([{"kind": "User", "name": "u"}])),
+            );
         }
         let rules = Rbac::new(objects).rules_for(&UserInfo::named("u"), "default");
         assert_eq!(rules.rules.len(), 2);

@@ -341,18 +341,18 @@ mod tests {
         named.resource_names = vec!["a".into()];
         assert_eq!(missing(&[named.clone()], &[rule(&[""], &["secrets"], &["get"])]).unwrap().len(), 1);
         assert!(missing(&[rule(&[""], &["secrets"], &["*"])], &[named]).unwrap().is_empty());
-        assert!(missing(&[rule(&["*"], &["*/scale"], &["*"])], &[rule(&["apps"], &["x/scale"], &["get"])]).unwrap().is_empty());
+        assert!(
+            missing(&[rule(&["*"], &["*/scale"], &["*"])], &[rule(&["apps"], &["x/scale"], &["get"])])
+                .unwrap()
+                .is_empty()
+        );
     }
 
     #[test]
     fn a_small_role_with_billions_of_permissions_is_refused_without_counting_them() {
         let many: Vec<String> = (0..2000).map(|n| n.to_string()).collect();
-        let bomb = PolicyRule {
-            verbs: many.clone(),
-            api_groups: many.clone(),
-            resources: many,
-            ..PolicyRule::default()
-        };
+        let bomb =
+            PolicyRule { verbs: many.clone(), api_groups: many.clone(), resources: many, ..PolicyRule::default() };
         assert_eq!(missing(&[], &[bomb]), Err(TooManyPermissions));
     }
 }
