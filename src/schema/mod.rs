@@ -9,6 +9,6 @@ pub mod table;
 
 pub use builtin::builtin;
 pub use table::{
-    AdditionalMembers, Field, Granularity, List, ListType, MapOf, Nested, Omit, OneOf, PatchStrategy, Scalar, Shape,
-    Slot, Struct, Table, Type, TypeId, Validation, Wire, WireEntry, WireKind,
+    AdditionalMembers, Field, Granularity, KindRow, List, ListType, MapOf, Nested, Omit, OneOf, PatchStrategy, Scalar,
+    Shape, Slot, Struct, Table, Type, TypeId, Validation, WireEntry, WireMember,
 };

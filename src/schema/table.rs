@@ -30,7 +30,8 @@ pub struct Table {
     base_len: u32,
     types: Vec<Type>,
     names: HashMap<Key, TypeId>,
-    kinds: HashMap<(Key, Key, Key), TypeId>,
+    /// Sorted by (group, version, kind).
+    kinds: Vec<KindRow>,
 }
 
 impl Table {
@@ -84,28 +85,57 @@ impl Table {
         }
     }
 
-    pub fn add_kind(&mut self, group: impl Into<Key>, version: impl Into<Key>, kind: impl Into<Key>, id: TypeId) {
-        self.kinds.insert((group.into(), version.into(), kind.into()), id);
+    /// Names the type of a kind, or another type for one that is named already.
+    pub fn add_kind(&mut self, group: impl Into<Key>, version: impl Into<Key>, kind: impl Into<Key>, ty: TypeId) {
+        let row = KindRow { group: group.into(), version: version.into(), kind: kind.into(), ty };
+        match self.kinds.binary_search_by(|other| other.key().cmp(&row.key())) {
+            Ok(at) => self.kinds[at] = row,
+            Err(at) => self.kinds.insert(at, row),
+        }
     }
 
     pub fn add_name(&mut self, name: impl Into<Key>, id: TypeId) {
         self.names.insert(name.into(), id);
     }
 
-    /// The type of a kind. `WatchEvent`, the options kinds and `Status` are registered in every group-version.
+    /// The type of a kind. The options kinds and `WatchEvent` belong to every group and version.
     pub fn kind(&self, group: &str, version: &str, kind: &str) -> Option<TypeId> {
-        let key = (Key::new(group), Key::new(version), Key::new(kind));
-        self.kinds.get(&key).copied().or_else(|| self.base?.kind(group, version, kind))
+        let own = self.kinds.binary_search_by(|row| row.key().cmp(&(group, version, kind)));
+        match own {
+            Ok(at) => self.kinds.get(at).map(|row| row.ty),
+            Err(_) if self.base.is_some() => self.base?.kind(group, version, kind),
+            Err(_) if EVERYWHERE.contains(&kind) && (group, version) != ("", "v1") => self.kind("", "v1", kind),
+            Err(_) => None,
+        }
     }
 
-    /// All kinds of this table (not of its base) as (group, version, kind, type); in no order.
-    pub fn kinds(&self) -> impl Iterator<Item = (&Key, &Key, &Key, TypeId)> {
-        self.kinds.iter().map(|((group, version, kind), id)| (group, version, kind, *id))
+    /// All kinds of this table (not of its base), sorted by group, version and kind.
+    pub fn kinds(&self) -> &[KindRow] {
+        &self.kinds
     }
 
     /// The type with an OpenAPI model name, `io.k8s.api.core.v1.Pod`.
     pub fn named(&self, name: &str) -> Option<TypeId> {
         self.names.get(name).copied().or_else(|| self.base?.named(name))
+    }
+}
+
+/// Kinds that upstream registers in every group and version.
+const EVERYWHERE: [&str; 7] =
+    ["CreateOptions", "DeleteOptions", "GetOptions", "ListOptions", "PatchOptions", "UpdateOptions", "WatchEvent"];
+
+/// A kind and its type.
+#[derive(Clone, Debug)]
+pub struct KindRow {
+    pub group: Key,
+    pub version: Key,
+    pub kind: Key,
+    pub ty: TypeId,
+}
+
+impl KindRow {
+    fn key(&self) -> (&str, &str, &str) {
+        (&self.group, &self.version, &self.kind)
     }
 }
 
@@ -274,6 +304,8 @@ pub struct Field {
     pub patch: PatchStrategy,
     /// `patchMergeKey`; empty if none.
     pub merge_key: Key,
+    /// Go's names of the embedded structs the field comes from, joined by dots (`VolumeSource`); error texts show them.
+    pub embedded_in: Key,
     /// The feature gate that must be on for the field to be used; empty if none. Several gates are joined by commas.
     pub gate: Key,
     /// The values OpenAPI lists for a string that is an enumeration; empty if it is none.
@@ -291,6 +323,8 @@ pub struct List {
     pub list_type_shown: bool,
     /// Members that identify an item of a `Map` list.
     pub keys: Box<[Key]>,
+    /// Protobuf wraps the list into a message of its own, whose field 1 repeats the items (`Verbs`, `ExtraValue`).
+    pub message: bool,
 }
 
 /// A map from text to values of one type.
@@ -306,41 +340,25 @@ pub struct MapOf {
 #[derive(Clone, Debug)]
 pub struct OneOf {
     pub name: Key,
-    /// In the order of their protobuf tags.
-    pub variants: Box<[(TypeId, Wire)]>,
+    /// With their protobuf tags, in order of the tags.
+    pub variants: Box<[(TypeId, u32)]>,
 }
 
-/// How protobuf carries one member: its tag and encoding (gogo's rules).
+/// One entry of protobuf's view of a struct. How a value is written follows from its type: booleans and integers as
+/// varints, doubles as 64 fixed bits, all else with a length; lists repeat the entry, maps repeat a message with key 1
+/// and value 2.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Wire {
+pub struct WireEntry {
     pub tag: u32,
-    pub kind: WireKind,
+    pub member: WireMember,
 }
 
-/// Wire form of a value. Lists repeat it, maps repeat an entry message with key 1 and value 2.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum WireKind {
-    Varint,
-    Fixed64,
-    /// Text, bytes and messages.
-    Length,
-}
-
-/// One entry of protobuf's view of a struct.
-#[derive(Clone, Copy, Debug)]
-pub enum WireEntry {
+pub enum WireMember {
     /// The field with this index in [`Struct::fields`].
-    Field(u32, Wire),
+    Field(u32),
     /// An embedded struct whose JSON members stand in the parent, but which is a message of its own here.
-    Embedded(TypeId, Wire),
-}
-
-impl WireEntry {
-    pub fn wire(&self) -> Wire {
-        match self {
-            Self::Field(_, wire) | Self::Embedded(_, wire) => *wire,
-        }
-    }
+    Embedded(TypeId),
 }
 
 /// Keywords of a custom resource's schema that judge values (OpenAPI v3 as far as structural schemas allow them).
