@@ -1,0 +1,218 @@
+//! From hyper's request through warp to what serves now, and back. No byte of a body is copied on the way.
+//!
+//! The request is taken apart in front of warp and travels as one extension, so that the filter is two steps long and
+//! clones no headers. Answers keep `Content-Length` where their length is known: warp's stream bodies forget it, and
+//! hyper would write a body after the headers of a HEAD answer on HTTP/2.
+
+use std::{
+    convert::Infallible,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+};
+
+use bytes::{Buf, Bytes};
+use futures_util::{Stream, StreamExt, stream};
+use http::{HeaderValue, Method, header};
+use http_body::{Body as _, Frame, SizeHint};
+use hyper::{body::Incoming, upgrade::OnUpgrade};
+use parking_lot::Mutex;
+use tower_service::Service;
+use warp::{Filter, Reply, filters::BoxedFilter};
+
+use super::connection::Activity;
+use crate::server::{
+    current::Current,
+    http::{Body, BodyError, BodyStream, ConnInfo, Request, Response},
+};
+
+/// The filter every connection calls.
+pub(super) type Entry = BoxedFilter<(warp::reply::Response,)>;
+
+/// The request without its body, to be taken out once.
+#[derive(Clone)]
+struct Ctx(Arc<Mutex<Option<Head>>>);
+
+struct Head {
+    parts: http::request::Parts,
+    conn: Arc<ConnInfo>,
+    upgrade: Option<OnUpgrade>,
+    bodiless: bool,
+}
+
+/// The one filter there is.
+pub(super) fn entry(current: Current) -> Entry {
+    warp::ext::get::<Ctx>()
+        .and(warp::body::stream())
+        .then(move |ctx: Ctx, body| {
+            let request = ctx.0.lock().take().map(|head| assemble(head, body));
+            let current = current.clone();
+            async move {
+                match request {
+                    Some(request) => {
+                        let head_only = request.parts.method == Method::HEAD;
+                        let serving = current.load();
+                        into_warp(serving.serve(request).await, head_only)
+                    }
+                    // Unreachable: each request has its own context, and this is its only reader.
+                    None => http::StatusCode::INTERNAL_SERVER_ERROR.into_response(),
+                }
+            }
+        })
+        .boxed()
+}
+
+fn assemble<S, B, E>(head: Head, body: S) -> Request
+where
+    S: Stream<Item = Result<B, E>> + Send + Sync + 'static,
+    B: Buf,
+    E: std::fmt::Display,
+{
+    let body: BodyStream = if head.bodiless {
+        Box::pin(stream::empty())
+    } else {
+        // `copy_to_bytes` of `Bytes`, which is what is behind the opaque type, hands them on.
+        Box::pin(body.map(|piece| match piece {
+            Ok(mut piece) => Ok(piece.copy_to_bytes(piece.remaining())),
+            Err(error) => Err(BodyError(error.to_string())),
+        }))
+    };
+    Request { parts: head.parts, body, conn: head.conn, upgrade: head.upgrade }
+}
+
+/// The length of a body whose type does not tell.
+#[derive(Clone, Copy)]
+struct Length(u64);
+
+fn into_warp(response: Response, head_only: bool) -> warp::reply::Response {
+    let (mut parts, body) = response.into_parts();
+    let length = match &body {
+        Body::Empty => None,
+        Body::Full(bytes) => Some(bytes.len()),
+        Body::Chunks(chunks) => Some(chunks.iter().map(Bytes::len).sum()),
+        Body::Stream(_) => None,
+    };
+    let length = length.and_then(|length| u64::try_from(length).ok());
+    if let Some(length) = length {
+        parts.headers.entry(header::CONTENT_LENGTH).or_insert_with(|| HeaderValue::from(length));
+    }
+    if head_only {
+        return warp::reply::Response::from_parts(parts, Default::default());
+    }
+    match body {
+        Body::Empty => warp::reply::Response::from_parts(parts, Default::default()),
+        Body::Full(bytes) => warp::reply::Response::from_parts(parts, bytes.into()),
+        Body::Chunks(chunks) => {
+            if let Some(length) = length {
+                parts.extensions.insert(Length(length));
+            }
+            let pieces = stream::iter(chunks.into_iter().filter(|chunk| !chunk.is_empty()).map(Ok::<_, Infallible>));
+            with_parts(parts, warp::reply::stream(pieces))
+        }
+        Body::Stream(pieces) => with_parts(parts, warp::reply::stream(pieces)),
+    }
+}
+
+fn with_parts(parts: http::response::Parts, reply: impl Reply) -> warp::reply::Response {
+    warp::reply::Response::from_parts(parts, reply.into_response().into_body())
+}
+
+/// The service of one connection.
+pub(super) fn for_connection(entry: &Entry, info: ConnInfo, activity: Arc<Activity>) -> Connection {
+    Connection { filter: entry.clone(), info: Arc::new(info), activity }
+}
+
+/// Counts requests for the connection's time-outs and turns `Connection: close` on HTTP/2 into a GOAWAY.
+pub(super) struct Connection {
+    filter: Entry,
+    info: Arc<ConnInfo>,
+    activity: Arc<Activity>,
+}
+
+type Answer = http::Response<Counted<AnswerBody>>;
+type AnswerBody = <warp::reply::Response as BodyOf>::Body;
+
+/// Names warp's body type, which has no public name.
+pub(super) trait BodyOf {
+    type Body;
+}
+
+impl<B> BodyOf for http::Response<B> {
+    type Body = B;
+}
+
+impl hyper::service::Service<http::Request<Incoming>> for Connection {
+    type Response = Answer;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Answer, Infallible>> + Send>>;
+
+    fn call(&self, request: http::Request<Incoming>) -> Self::Future {
+        let running = Running::new(self.activity.clone());
+        let (mut parts, body) = request.into_parts();
+        let upgrade = parts.extensions.remove::<OnUpgrade>();
+        let http2 = parts.version == http::Version::HTTP_2;
+        let head = Head { conn: self.info.clone(), upgrade, bodiless: body.is_end_stream(), parts };
+        let mut request = http::Request::new(body);
+        request.extensions_mut().insert(Ctx(Arc::new(Mutex::new(Some(head)))));
+        let answer = warp::service(self.filter.clone()).call(request);
+        Box::pin(async move {
+            let mut response = answer.await?;
+            if http2 && response.headers().get(header::CONNECTION).is_some_and(|value| value == "close") {
+                response.headers_mut().remove(header::CONNECTION);
+                running.0.close.notify_one();
+            }
+            Ok(counted(response, running))
+        })
+    }
+}
+
+fn counted(response: warp::reply::Response, running: Running) -> Answer {
+    let left = response.extensions().get::<Length>().map(|length| length.0);
+    response.map(|body| Counted { body, left, _running: running })
+}
+
+/// A request being answered, until dropped.
+struct Running(Arc<Activity>);
+
+impl Running {
+    fn new(activity: Arc<Activity>) -> Self {
+        activity.request_began();
+        Self(activity)
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.0.request_ended();
+    }
+}
+
+/// An answer's body that knows its length and ends its request when it is gone.
+pub(super) struct Counted<B> {
+    body: B,
+    left: Option<u64>,
+    _running: Running,
+}
+
+impl<B: http_body::Body<Data = Bytes> + Unpin> http_body::Body for Counted<B> {
+    type Data = Bytes;
+    type Error = B::Error;
+
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
+        let polled = Pin::new(&mut self.body).poll_frame(cx);
+        if let (Poll::Ready(Some(Ok(frame))), Some(left)) = (&polled, self.left)
+            && let Some(data) = frame.data_ref()
+        {
+            self.left = Some(left.saturating_sub(u64::try_from(data.len()).unwrap_or(u64::MAX)));
+        }
+        polled
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.left == Some(0) || self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.left.map_or_else(|| self.body.size_hint(), SizeHint::with_exact)
+    }
+}
