@@ -10,6 +10,7 @@
 //! Nothing here does I/O on a request's path: objects are read through the narrow reader
 //! ([`crate::registry::reader`]), certificates were read when the generation was built.
 
+pub mod authn;
 pub mod authz;
 #[cfg(test)]
 pub mod testing;

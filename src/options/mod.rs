@@ -4,6 +4,7 @@ pub mod catalogue;
 pub mod completed;
 pub mod go_duration;
 pub mod raw;
+pub mod token_file;
 pub mod types;
 pub mod validate;
 
