@@ -10,6 +10,8 @@ use bytes::Bytes;
 
 pub mod cache;
 pub mod embedded;
+#[cfg(test)]
+pub(crate) mod suite;
 
 /// A point in the history of the whole store; 0 is "before everything".
 pub type Revision = u64;

@@ -1,0 +1,479 @@
+//! The SQLite file: layout, settings, and every statement the back end runs.
+//!
+//! One connection at a time, owned by the writer thread. Nothing here decides what may be written; it knows
+//! rows and revisions only. Every setting that durability rests on is read back after it is set, since SQLite
+//! ignores what it does not like.
+
+use std::{
+    fs::{self, OpenOptions},
+    os::unix::fs::{MetadataExt, OpenOptionsExt},
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, TransactionBehavior, config::DbConfig, params};
+
+use super::{
+    OpenError,
+    row::{COLUMNS, Damage, Row, RowRef},
+};
+use crate::storage::Revision;
+
+/// Name of the store's file in its directory.
+pub(super) const FILE: &str = "store.db";
+/// What the file is renamed to with when the store has been moved away.
+pub(super) const MOVED_SUFFIX: &str = ".moved";
+/// "kntr": tells our files from any other SQLite database.
+const APPLICATION_ID: i64 = 0x6b6e_7472;
+/// Version of the layout below.
+const LAYOUT_VERSION: i64 = 1;
+
+/// How long a statement waits for a lock that somebody else's `sqlite3` holds.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// `value` comes last so that the short columns stay on the leaf page and a scan of them is cheap.
+/// `current` is for people with `sqlite3`; nothing here reads it.
+const SCHEMA: &str = "
+CREATE TABLE log(
+  rev        INTEGER PRIMARY KEY,
+  key        TEXT    NOT NULL,
+  create_rev INTEGER NOT NULL,
+  version    INTEGER NOT NULL,
+  prev       INTEGER NOT NULL,
+  txn        INTEGER NOT NULL,
+  txn_rows   INTEGER NOT NULL,
+  deleted    INTEGER NOT NULL,
+  expires    INTEGER NOT NULL,
+  crc        INTEGER NOT NULL,
+  value      BLOB    NOT NULL
+) STRICT;
+CREATE TABLE meta(name TEXT PRIMARY KEY, n INTEGER NOT NULL, crc INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+CREATE VIEW current AS SELECT key, max(rev) AS rev, create_rev, version, deleted, CAST(value AS TEXT) AS value
+  FROM log GROUP BY key HAVING NOT deleted;
+";
+
+/// Settings of every connection: name, what is set, what must be read back. The first two only take effect
+/// before the first table exists.
+const PRAGMAS: &[(&str, &str, i64)] = &[
+    ("page_size", "4096", 4096),
+    ("auto_vacuum", "INCREMENTAL", 2),
+    ("synchronous", "FULL", 2),
+    // In KiB. The daemon reads objects from its cache, so the pages of recent rows are enough.
+    ("cache_size", "-16384", -16384),
+    ("temp_store", "MEMORY", 2),
+    ("mmap_size", "0", 0),
+    // 64 MB: a backstop under unbroken load; the writer checkpoints when it is idle.
+    ("wal_autocheckpoint", "16000", 16000),
+    ("journal_size_limit", "67108864", 67_108_864),
+    ("foreign_keys", "OFF", 0),
+    ("trusted_schema", "OFF", 0),
+];
+
+/// Which file a path leads to, to notice that it was replaced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct FileNode {
+    device: u64,
+    inode: u64,
+}
+
+impl FileNode {
+    pub fn of(path: &Path) -> std::io::Result<Self> {
+        let meta = fs::metadata(path)?;
+        Ok(Self { device: meta.dev(), inode: meta.ino() })
+    }
+}
+
+/// Why a statement failed, as far as it decides what to do next.
+#[derive(Debug)]
+pub(super) enum Trouble {
+    /// No room; rolled back, the handle works on.
+    Full(String),
+    /// Somebody else held a lock for too long; rolled back, the handle works on.
+    Busy(String),
+    /// Nobody knows what is on disk: the handle has to be closed.
+    Lost(String),
+    /// A row is not what was written.
+    Damaged(Damage),
+}
+
+impl From<rusqlite::Error> for Trouble {
+    fn from(error: rusqlite::Error) -> Self {
+        let text = error.to_string();
+        match error.sqlite_error_code() {
+            Some(ErrorCode::DiskFull) => Self::Full(text),
+            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Self::Busy(text),
+            _ => Self::Lost(text),
+        }
+    }
+}
+
+impl std::fmt::Display for Trouble {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Full(text) | Self::Busy(text) | Self::Lost(text) => f.write_str(text),
+            Self::Damaged(d) => write!(f, "revision {} of {}: {}", d.revision, d.key, d.reason),
+        }
+    }
+}
+
+/// A superseding change, without its value.
+pub(super) struct Change {
+    pub rev: Revision,
+    pub key: String,
+    pub prev: Revision,
+}
+
+/// How many pages the file has, and how many of them are free.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Pages {
+    pub total: u64,
+    pub free: u64,
+}
+
+pub(super) struct Store {
+    conn: Connection,
+    path: PathBuf,
+    node: FileNode,
+    /// Random, made with the store: tells a moved store from another one.
+    identity: i64,
+    #[cfg(test)]
+    pub fault: Option<Fault>,
+}
+
+/// An I/O error that a test asks for.
+#[cfg(test)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fault {
+    BeforeCommit,
+    /// The rows are on the disk, but nobody is told.
+    AfterCommit,
+}
+
+impl Store {
+    /// Opens the file at `path`, or makes a new store there. The check of its contents is `load::load`'s.
+    pub fn open_or_create(path: &Path) -> Result<Self, OpenError> {
+        // Made by us and not by SQLite, whose mode would be the umask's; -wal and -shm copy it.
+        match OpenOptions::new().write(true).create_new(true).mode(0o600).open(path) {
+            Err(e) if e.kind() != std::io::ErrorKind::AlreadyExists => {
+                Err(OpenError::Io { what: "create", path: path.to_owned(), source: e })
+            }
+            _ => Self::open(path),
+        }
+    }
+
+    /// Opens the file at `path`, which must be there.
+    pub fn open(path: &Path) -> Result<Self, OpenError> {
+        let sql = |what| move |source| OpenError::Sqlite { what, path: path.to_owned(), source };
+        let io = |what: &'static str| move |source| OpenError::Io { what, path: path.to_owned(), source };
+        let conn =
+            Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX)
+                .map_err(sql("open"))?;
+        conn.busy_timeout(BUSY_TIMEOUT).map_err(sql("open"))?;
+        let tables: i64 =
+            conn.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0)).map_err(sql("read"))?;
+        if tables > 0 {
+            recognise(&conn, path)?;
+        }
+        apply_pragmas(&conn, path)?;
+        if tables == 0 {
+            create(&conn).map_err(sql("create"))?;
+            sync_directory_of(path).map_err(io("sync the directory of"))?;
+        }
+        let node = FileNode::of(path).map_err(io("look at"))?;
+        let identity = meta(&conn, "identity", path)?;
+        Ok(Self {
+            conn,
+            path: path.to_owned(),
+            node,
+            identity,
+            #[cfg(test)]
+            fault: None,
+        })
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub fn identity(&self) -> i64 {
+        self.identity
+    }
+
+    /// Up to which revision superseded rows are forgotten.
+    pub fn compacted(&self) -> Result<Revision, OpenError> {
+        meta(&self.conn, "compacted", &self.path).map(|n| u64::try_from(n).unwrap_or(0))
+    }
+
+    /// Whether the path still leads to the file that is open. `Err` says what is there instead.
+    pub fn in_place(&self) -> Result<(), String> {
+        match FileNode::of(&self.path) {
+            Ok(node) if node == self.node => Ok(()),
+            Ok(_) => Err(format!("{} was replaced by another file", self.path.display())),
+            Err(e) => Err(format!("{} is no longer there: {e}", self.path.display())),
+        }
+    }
+
+    /// Writes the rows of one commit and waits until they are on the disk.
+    pub fn commit(&mut self, rows: &[Row]) -> Result<(), Trouble> {
+        #[cfg(test)]
+        if self.fault == Some(Fault::BeforeCommit) {
+            return Err(Trouble::Lost("injected before the commit".to_owned()));
+        }
+        let tx = self.conn.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        {
+            let mut insert = tx.prepare_cached("INSERT INTO log VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11)")?;
+            for row in rows {
+                insert.execute(params![
+                    sql_int(row.rev),
+                    &*row.key,
+                    sql_int(row.create_rev),
+                    sql_int(row.version),
+                    sql_int(row.prev),
+                    sql_int(row.txn),
+                    sql_int(row.txn_rows),
+                    row.deleted,
+                    sql_int(row.expires),
+                    row.borrowed().crc(),
+                    &row.value[..],
+                ])?;
+            }
+        }
+        tx.commit()?;
+        #[cfg(test)]
+        if self.fault == Some(Fault::AfterCommit) {
+            return Err(Trouble::Lost("injected after the commit".to_owned()));
+        }
+        Ok(())
+    }
+
+    /// Reads the row of one revision.
+    pub fn read<T>(&self, rev: Revision, take: impl FnOnce(RowRef<'_>) -> T) -> Result<Option<T>, Trouble> {
+        const SQL: &str = "SELECT rev, key, create_rev, version, prev, txn, txn_rows, deleted, expires, crc, value \
+                           FROM log WHERE rev = ?1";
+        let mut statement = self.conn.prepare_cached(SQL)?;
+        let mut rows = statement.query(params![sql_int(rev)])?;
+        match rows.next()? {
+            Some(row) => RowRef::read(row).map(|row| Some(take(row))).map_err(Trouble::Damaged),
+            None => Ok(None),
+        }
+    }
+
+    /// Whole rows above `after` up to `until`, in order, while `take` wants more.
+    pub fn scan(
+        &self,
+        after: Revision,
+        until: Revision,
+        mut take: impl FnMut(RowRef<'_>) -> bool,
+    ) -> Result<(), Trouble> {
+        let sql = format!("SELECT {COLUMNS} FROM log WHERE rev > ?1 AND rev <= ?2 ORDER BY rev");
+        let mut statement = self.conn.prepare_cached(&sql)?;
+        let mut rows = statement.query(params![sql_int(after), sql_int(until)])?;
+        while let Some(row) = rows.next()? {
+            if !take(RowRef::read(row).map_err(Trouble::Damaged)?) {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// What changed above `after` up to `until`, at most `limit` of it, without values.
+    pub fn changes(&self, after: Revision, until: Revision, limit: u32) -> Result<Vec<Change>, Trouble> {
+        const SQL: &str = "SELECT rev, key, prev FROM log WHERE rev > ?1 AND rev <= ?2 ORDER BY rev LIMIT ?3";
+        let mut statement = self.conn.prepare_cached(SQL)?;
+        let rows = statement.query_map(params![sql_int(after), sql_int(until), limit], |row| {
+            Ok(Change { rev: from_sql(row.get(0)?), key: row.get(1)?, prev: from_sql(row.get(2)?) })
+        })?;
+        rows.collect::<Result<_, _>>().map_err(Trouble::from)
+    }
+
+    /// Forgets what the changes in (`from`, `to`] superseded, and the deletions among them. One transaction;
+    /// its cost follows the number of changes, not what is stored.
+    pub fn compact(&mut self, from: Revision, to: Revision) -> Result<usize, Trouble> {
+        let tx = self.conn.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let superseded = tx
+            .prepare_cached(
+                "DELETE FROM log WHERE rev IN (SELECT prev FROM log WHERE rev > ?1 AND rev <= ?2 AND prev > 0)",
+            )?
+            .execute(params![sql_int(from), sql_int(to)])?;
+        let tombstones = tx
+            .prepare_cached("DELETE FROM log WHERE rev > ?1 AND rev <= ?2 AND deleted = 1")?
+            .execute(params![sql_int(from), sql_int(to)])?;
+        set_meta(&tx, "compacted", sql_int(to))?;
+        tx.commit()?;
+        Ok(superseded + tombstones)
+    }
+
+    /// Moves what it can from the WAL into the file without waiting for anybody. Returns whether all was moved.
+    pub fn checkpoint(&self) -> Result<bool, Trouble> {
+        self.run_checkpoint("PASSIVE")
+    }
+
+    /// Moves everything from the WAL into the file and empties the WAL; after it the file alone is the store.
+    pub fn checkpoint_all(&self) -> Result<bool, Trouble> {
+        self.run_checkpoint("TRUNCATE")
+    }
+
+    fn run_checkpoint(&self, mode: &str) -> Result<bool, Trouble> {
+        let (busy, log, moved): (i64, i64, i64) =
+            self.conn.query_row(&format!("PRAGMA wal_checkpoint({mode})"), [], |row| {
+                Ok((row.get(0)?, row.get(1)?, row.get(2)?))
+            })?;
+        Ok(busy == 0 && log == moved)
+    }
+
+    /// Gives up to 200 free pages back to the file system.
+    pub fn shrink(&self) -> Result<(), Trouble> {
+        let mut statement = self.conn.prepare_cached("PRAGMA incremental_vacuum(200)")?;
+        let mut rows = statement.query([])?;
+        while rows.next()?.is_some() {}
+        Ok(())
+    }
+
+    pub fn pages(&self) -> Result<Pages, Trouble> {
+        let number = |name| self.conn.pragma_query_value(None, name, |row| row.get::<_, i64>(0)).map(from_sql);
+        Ok(Pages { total: number("page_count")?, free: number("freelist_count")? })
+    }
+
+    /// Gives SQLite's page cache back; after a scan of everything it holds what nobody will ask for.
+    pub fn release_memory(&self) {
+        let _ = self.conn.execute_batch("PRAGMA shrink_memory");
+    }
+
+    /// Closes in order: everything goes into the file, the WAL is removed.
+    pub fn close(self) -> Result<(), Trouble> {
+        self.conn.close().map_err(|(_, e)| Trouble::from(e))
+    }
+
+    /// Closes without touching any file: for a handle that has failed, or whose path leads elsewhere by now.
+    pub fn abandon(self) {
+        let _ = self.conn.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true);
+        let _ = self.conn.close();
+    }
+
+    /// Limits the file to `pages` pages, as a full disk would.
+    #[cfg(test)]
+    pub fn limit_pages(&self, pages: u64) -> rusqlite::Result<()> {
+        self.conn.pragma_update(None, "max_page_count", sql_int(pages))
+    }
+}
+
+/// Writes a copy of the store at `path` to `target` through a connection of its own: a compact file that holds
+/// one moment's state. Writers go on meanwhile; the WAL only grows.
+pub(super) fn copy_into(path: &Path, target: &Path) -> Result<(), rusqlite::Error> {
+    let conn = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
+    conn.busy_timeout(BUSY_TIMEOUT)?;
+    let target = target.to_str().ok_or_else(|| rusqlite::Error::InvalidPath(target.to_owned()))?;
+    conn.execute("VACUUM INTO ?1", params![target])?;
+    Ok(())
+}
+
+/// Makes a file's creation or renaming last.
+pub(super) fn sync_directory_of(path: &Path) -> std::io::Result<()> {
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => fs::File::open(parent)?.sync_all(),
+        _ => fs::File::open(".")?.sync_all(),
+    }
+}
+
+/// Waits until what was written to a file that no connection has open is on the disk.
+pub(super) fn sync_file(path: &Path) -> std::io::Result<()> {
+    fs::File::open(path)?.sync_all()
+}
+
+/// The path of a companion file of `path`: `store.db` → `store.db-wal`.
+pub(super) fn companion(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    PathBuf::from(name)
+}
+
+fn recognise(conn: &Connection, path: &Path) -> Result<(), OpenError> {
+    let number = |name| conn.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
+    let sql = |source| OpenError::Sqlite { what: "read", path: path.to_owned(), source };
+    let application = number("application_id").map_err(sql)?;
+    let version = number("user_version").map_err(sql)?;
+    if application != APPLICATION_ID {
+        return Err(OpenError::Foreign { path: path.to_owned(), reason: "it is no store of kenter".to_owned() });
+    }
+    if version != LAYOUT_VERSION {
+        let reason = format!("its layout is version {version}, this program knows version {LAYOUT_VERSION}");
+        return Err(OpenError::Foreign { path: path.to_owned(), reason });
+    }
+    Ok(())
+}
+
+fn apply_pragmas(conn: &Connection, path: &Path) -> Result<(), OpenError> {
+    let sql = |source| OpenError::Sqlite { what: "set up", path: path.to_owned(), source };
+    let refuse = |name: &str, wanted: String, found: String| OpenError::Pragma {
+        path: path.to_owned(),
+        name: name.to_owned(),
+        wanted,
+        found,
+    };
+    for (name, value, wanted) in PRAGMAS {
+        conn.execute_batch(&format!("PRAGMA {name} = {value}")).map_err(sql)?;
+        if *name == "auto_vacuum" {
+            // Between the file's own settings and those of the connection, since it fixes the former.
+            let mode: String = conn.query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0)).map_err(sql)?;
+            if mode != "wal" {
+                return Err(refuse("journal_mode", "wal".to_owned(), mode));
+            }
+        }
+        let found: i64 = conn.pragma_query_value(None, name, |row| row.get(0)).map_err(sql)?;
+        if found != *wanted {
+            return Err(refuse(name, wanted.to_string(), found.to_string()));
+        }
+    }
+    Ok(())
+}
+
+/// Tables, identity and the marks by which the file is known again, all or nothing.
+fn create(conn: &Connection) -> rusqlite::Result<()> {
+    let tx = conn.unchecked_transaction()?;
+    tx.execute_batch(SCHEMA)?;
+    let identity: i64 = tx.query_row("SELECT random()", [], |row| row.get(0))?;
+    set_meta(&tx, "identity", identity)?;
+    set_meta(&tx, "compacted", 0)?;
+    tx.pragma_update(None, "application_id", APPLICATION_ID)?;
+    tx.pragma_update(None, "user_version", LAYOUT_VERSION)?;
+    tx.commit()
+}
+
+fn meta_crc(name: &str, n: i64) -> u32 {
+    crc32c::crc32c_append(crc32c::crc32c(name.as_bytes()), &n.to_le_bytes())
+}
+
+fn set_meta(conn: &Connection, name: &str, n: i64) -> rusqlite::Result<()> {
+    conn.prepare_cached("INSERT INTO meta VALUES (?1, ?2, ?3) ON CONFLICT(name) DO UPDATE SET n = ?2, crc = ?3")?
+        .execute(params![name, n, meta_crc(name, n)])
+        .map(drop)
+}
+
+fn meta(conn: &Connection, name: &str, path: &Path) -> Result<i64, OpenError> {
+    let found = conn
+        .query_row("SELECT n, crc FROM meta WHERE name = ?1", params![name], |row| {
+            Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?))
+        })
+        .optional()
+        .map_err(|source| OpenError::Sqlite { what: "read", path: path.to_owned(), source })?;
+    match found {
+        Some((n, crc)) if crc == i64::from(meta_crc(name, n)) => Ok(n),
+        Some(_) => Err(OpenError::Meta { path: path.to_owned(), name: name.to_owned(), reason: "checksum is wrong" }),
+        None => Err(OpenError::Meta { path: path.to_owned(), name: name.to_owned(), reason: "it is missing" }),
+    }
+}
+
+/// Revisions, counts and seconds stay far below 2^63.
+fn sql_int(n: u64) -> i64 {
+    i64::try_from(n).unwrap_or(i64::MAX)
+}
+
+fn from_sql(n: i64) -> u64 {
+    u64::try_from(n).unwrap_or(0)
+}
+
+/// Bytes of a row in the log, page overhead included: what a checkpoint will have to move, roughly.
+pub(super) fn disk_cost(value: &Bytes) -> u64 {
+    (value.len() as u64).next_multiple_of(4096) + 4096
+}
