@@ -1,7 +1,22 @@
 //! The words every layer shares. Values only: parsing and printing a value gives it back.
 
+pub mod clock;
+pub mod duration;
 pub mod field;
+pub mod fields;
+pub mod intstr;
+pub mod ip;
+pub mod labels;
+pub mod meta;
+pub mod names;
+pub mod quantity;
 pub mod status;
+pub mod unique;
+pub mod version;
+
+#[cfg(test)]
+mod vectors;
 
 pub use field::{ErrorList, FieldError, Path};
+pub use meta::{Meta, MetaMut};
 pub use status::{ApiError, Reason};

@@ -1,0 +1,1 @@
+//! The words against what upstream's code said, case by case.
