@@ -74,6 +74,7 @@ fn read(text: &'static str) -> Table {
             }
         }
     }
+    table.note_printed();
     table
 }
 
@@ -190,6 +191,7 @@ fn structure(mut columns: Columns, members: &[&'static str]) -> Struct {
         embedded_resource: false,
         openapi: flags.contains('o'),
         unions: json(unions),
+        printed: Box::default(),
     }
 }
 

@@ -5,9 +5,16 @@
 //! laid over it ([`Table::over`]). Nothing here does I/O or knows what a resource, a store or a request is.
 
 pub mod builtin;
+pub mod decode;
+pub mod go_base64;
+mod source;
 pub mod table;
+#[cfg(test)]
+pub(crate) mod vectors;
+pub mod zero;
 
 pub use builtin::builtin;
+pub use decode::{DecodeError, decode, normalise, normalise_stored, strict_errors};
 pub use table::{
     AdditionalMembers, Field, Granularity, KindRow, List, ListType, MapOf, Nested, Omit, OneOf, PatchStrategy, Scalar,
     Shape, Slot, Struct, Table, Type, TypeId, Validation, WireEntry, WireMember,

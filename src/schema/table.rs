@@ -85,6 +85,19 @@ impl Table {
         }
     }
 
+    /// Notes which fields of built-in structs are always printed; needs all types, so it is called last.
+    pub(super) fn note_printed(&mut self) {
+        for at in 0..self.types.len() {
+            let Some(Type { shape: Shape::Struct(it), .. }) = self.types.get(at) else { continue };
+            let printed = it.fields.iter().enumerate();
+            let printed = printed.filter(|(_, field)| super::zero::is_always_printed(field, self.get(field.slot.ty)));
+            let printed = printed.map(|(at, _)| at as u32).collect();
+            if let Some(Type { shape: Shape::Struct(it), .. }) = self.types.get_mut(at) {
+                it.printed = printed;
+            }
+        }
+    }
+
     /// Names the type of a kind, or another type for one that is named already.
     pub fn add_kind(&mut self, group: impl Into<Key>, version: impl Into<Key>, kind: impl Into<Key>, ty: TypeId) {
         let row = KindRow { group: group.into(), version: version.into(), kind: kind.into(), ty };
@@ -274,6 +287,8 @@ pub struct Struct {
     pub openapi: bool,
     /// `x-kubernetes-unions` as OpenAPI shows it.
     pub unions: Option<Box<Value>>,
+    /// Indices of the fields that Go prints whether set or not.
+    pub(super) printed: Box<[u32]>,
 }
 
 /// Members without a field.
@@ -287,6 +302,11 @@ pub enum AdditionalMembers {
 }
 
 impl Struct {
+    /// The fields that Go prints whether they are set or not.
+    pub fn present(&self) -> impl Iterator<Item = &Field> {
+        self.printed.iter().filter_map(|at| self.fields.get(*at as usize))
+    }
+
     /// The field of a member; names are case-sensitive. O(log n).
     pub fn field(&self, name: &str) -> Option<&Field> {
         self.fields.binary_search_by(|field| field.name.as_str().cmp(name)).ok().and_then(|at| self.fields.get(at))
