@@ -145,7 +145,11 @@ mod tests {
     use crate::storage::cache::entry::{Home, tests::entry_of};
 
     fn home(limit: usize) -> Arc<Home> {
-        Arc::new(Home::new("/registry/", Arc::new(crate::storage::cache::NoAttributes), Arc::new(Encodings::new(limit))))
+        Arc::new(Home::new(
+            "/registry/",
+            Arc::new(crate::storage::cache::NoAttributes),
+            Arc::new(Encodings::new(limit)),
+        ))
     }
 
     fn encode(entry: &Arc<Entry>, key: u32, len: usize) -> Bytes {

@@ -295,7 +295,10 @@ impl Drop for Entry {
 
 impl std::fmt::Debug for Entry {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Entry").field("key", &self.key).field("mod_revision", &self.mod_revision).finish_non_exhaustive()
+        f.debug_struct("Entry")
+            .field("key", &self.key)
+            .field("mod_revision", &self.mod_revision)
+            .finish_non_exhaustive()
     }
 }
 

@@ -22,7 +22,8 @@ use crate::storage::{Event, EventKind, EventStream, KeyValue, Revision, StorageE
 const MERGED_EVENTS: usize = 256;
 /// How often old events are looked for where none come.
 const TRIM_EVERY: Duration = Duration::from_secs(15);
-const FIRST_PAUSE: Duration = Duration::from_millis(50);
+const AFTER_PANIC: Duration = Duration::from_millis(100);
+const FIRST_PAUSE: Duration = Duration::from_millis(10);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
 pub(super) fn spawn(core: Arc<Core>) -> std::io::Result<()> {
@@ -31,6 +32,7 @@ pub(super) fn spawn(core: Arc<Core>) -> std::io::Result<()> {
         // Reading attributes is code of others; a panic in it costs a fresh list, not the cache.
         while catch_unwind(AssertUnwindSafe(|| runtime.block_on(run(&core)))).is_err() {
             tracing::error!("the watch cache's dispatcher panicked; listing the store again");
+            std::thread::sleep(AFTER_PANIC);
         }
         core.close();
     };
@@ -51,19 +53,18 @@ async fn feed(core: &Core) {
     let mut known = false;
     let mut pause = FIRST_PAUSE;
     loop {
+        let begun = Instant::now();
         let failure = match begin(core, known).await {
             Ok(stream) => {
                 known = true;
-                pause = FIRST_PAUSE;
                 follow(core, stream).await
             }
-            Err(failure) => {
-                time::sleep(pause).await;
-                pause = (pause * 2).min(LONGEST_PAUSE);
-                failure
-            }
+            Err(failure) => failure,
         };
-        tracing::warn!(%failure, "the watch cache lost the storage's feed; listing the store again");
+        tracing::warn!(%failure, "the watch cache has no feed from the storage; listing the store again");
+        // A feed that went on for a while is begun again at once, one that keeps failing more and more slowly.
+        pause = if begun.elapsed() > LONGEST_PAUSE { FIRST_PAUSE } else { (pause * 2).min(LONGEST_PAUSE) };
+        time::sleep(pause).await;
     }
 }
 

@@ -34,7 +34,7 @@ mod tests;
 use std::{
     sync::{
         Arc,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     task::Waker,
     time::{Duration, Instant},
@@ -61,7 +61,8 @@ use super::{Event, Revision, Storage};
 /// Sizes and times. The defaults are for a cluster of up to some thousand nodes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CacheOptions {
-    /// What of the store is cached. Default `/registry/`.
+    /// What of the store is cached; everything that is written to it should be below, since consistent reads wait for
+    /// the store's newest revision. Default `/registry/`.
     pub prefix: Box<str>,
     /// How long a read waits for the cache to reach a revision. Default 3 s, as upstream.
     pub wait: Duration,
@@ -112,6 +113,9 @@ struct Shared {
     started: Instant,
     /// Everything up to here is in the resources and in the queues of their watchers.
     applied: AtomicU64,
+    /// The first list is in.
+    ready: AtomicBool,
+    /// Tells those who wait for either.
     progress: watch::Sender<Progress>,
 }
 
@@ -134,6 +138,7 @@ impl Cache {
             metrics: Metrics::default(),
             started: Instant::now(),
             applied: AtomicU64::new(0),
+            ready: AtomicBool::new(false),
             progress: watch::Sender::new(Progress::default()),
         });
         let core = Arc::new(Core { shared, routes, stop: watch::Sender::new(false) });
@@ -233,6 +238,7 @@ impl Shared {
     /// Only after everything up to `revision` is in its place.
     fn advance(&self, revision: Revision) {
         self.applied.store(revision, Ordering::Release);
+        self.ready.store(true, Ordering::Release);
         self.progress.send_modify(|progress| {
             progress.applied = revision;
             progress.ready = true;
@@ -244,7 +250,7 @@ impl Shared {
     }
 
     fn check_ready(&self) -> Result<(), CacheError> {
-        if self.progress.borrow().ready {
+        if self.ready.load(Ordering::Acquire) {
             return Ok(());
         }
         Err(CacheError::NotReady { waiting: self.started.elapsed() })

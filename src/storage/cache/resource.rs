@@ -47,8 +47,17 @@ struct Published {
     entries: Entries,
     /// `entries` is the state at this revision, and at any later one up to what the cache has applied.
     revision: Revision,
+    /// The newest change in `entries`, or an earlier bound of what is known.
+    changed: Revision,
     /// The resource was dropped. Published, so that readers need no lock to see it.
     closed: bool,
+}
+
+impl Published {
+    /// A state whose past is unknown.
+    fn fresh(entries: Entries, revision: Revision) -> Self {
+        Self { entries, revision, changed: revision, closed: false }
+    }
 }
 
 struct Live {
@@ -96,7 +105,7 @@ impl ResourceCache {
         Arc::new(Self {
             home,
             shared,
-            published: ArcSwap::from_pointee(Published { entries, revision, closed: false }),
+            published: ArcSwap::from_pointee(Published::fresh(entries, revision)),
             live: Mutex::new(live),
             older: Mutex::default(),
         })
@@ -140,18 +149,20 @@ impl ResourceCache {
     /// The state at exactly `revision`, out of the recent changes; `None` where they do not reach back to it (or not
     /// yet forward to it): the storage has it, or knows that it is compacted.
     pub fn exact(&self, revision: Revision) -> Option<Snapshot> {
-        if revision > self.any().ok()?.revision {
+        let now = self.any().ok()?;
+        if revision > now.revision {
             return None;
+        }
+        let published = self.published.load();
+        if revision >= published.changed && !published.closed {
+            return Some(Snapshot { entries: published.entries.clone(), revision, home: Arc::clone(&self.home) });
         }
         let (entries, newest, backlog) = {
             let live = self.live.lock();
             let backlog = live.ring.after(revision)?;
             (self.published.load().entries.clone(), live.ring.last_change(revision), backlog)
         };
-        let entries = match backlog.remaining() {
-            0 => entries,
-            _ => self.older_state(newest, entries, &backlog)?,
-        };
+        let entries = self.older_state(newest, entries, &backlog)?;
         Some(Snapshot { entries, revision, home: Arc::clone(&self.home) })
     }
 
@@ -183,12 +194,7 @@ impl ResourceCache {
 
     /// Starts a watch. The reader's queue holds at most `buffer` events (and the configured bytes); a reader that
     /// leaves it full is ended.
-    pub fn watch(
-        self: &Arc<Self>,
-        start: WatchStart,
-        scope: WatchScope,
-        buffer: usize,
-    ) -> Result<Watcher, CacheError> {
+    pub fn watch(self: &Arc<Self>, start: WatchStart, scope: WatchScope, buffer: usize) -> Result<Watcher, CacheError> {
         self.shared.check_ready()?;
         let mut live = self.live.lock();
         let now = self.snapshot()?.revision;
@@ -293,7 +299,7 @@ impl ResourceCache {
                 }
             }
             let revision = if changes.peek().is_some() { last } else { end };
-            self.published.store(Arc::new(Published { entries, revision, closed: false }));
+            self.published.store(Arc::new(Published { entries, revision, changed: last, closed: false }));
         }
     }
 
@@ -322,7 +328,7 @@ impl ResourceCache {
         self.end_watchers(&mut live, &WatchEnd::HistoryLost, wakers);
         live.ring = Ring::new(revision);
         self.older.lock().clear();
-        self.published.store(Arc::new(Published { entries, revision, closed: false }));
+        self.published.store(Arc::new(Published::fresh(entries, revision)));
     }
 
     /// Ends all watchers and answers nothing any more; gives back the entries.
@@ -332,7 +338,7 @@ impl ResourceCache {
         self.end_watchers(&mut live, &WatchEnd::Closed, wakers);
         live.ring = Ring::new(revision);
         self.older.lock().clear();
-        let closed = Published { entries: Entries::new(), revision, closed: true };
+        let closed = Published { closed: true, ..Published::fresh(Entries::new(), revision) };
         self.published.swap(Arc::new(closed)).entries.clone()
     }
 

@@ -11,13 +11,7 @@ use std::{
 
 use parking_lot::Mutex;
 
-use super::{
-    entry::Entry,
-    error::WatchEnd,
-    event::WatchEvent,
-    resource::ResourceCache,
-    ring::Backlog,
-};
+use super::{entry::Entry, error::WatchEnd, event::WatchEvent, resource::ResourceCache, ring::Backlog};
 use crate::storage::Revision;
 
 /// Where a watch begins.
@@ -211,14 +205,20 @@ impl Watcher {
         }
     }
 
-    /// Every change in the scope up to this revision has been handed out: what a bookmark may say.
-    pub fn progress(&self) -> Revision {
-        if self.backlog.is_some() {
-            return self.seen;
+    pub fn scope(&self) -> &WatchScope {
+        &self.line.scope
+    }
+
+    /// Every change in the scope up to this revision has been handed out: what a bookmark may say. Never goes back.
+    pub fn progress(&mut self) -> Revision {
+        if self.backlog.is_none() {
+            // Read before the queue is looked at: the dispatcher queues first and moves on after.
+            let applied = self.resource.applied();
+            if self.line.is_empty() {
+                self.seen = self.seen.max(applied);
+            }
         }
-        // Read before the queue is looked at: the dispatcher queues first and moves on after.
-        let applied = self.resource.applied();
-        if self.line.is_empty() { self.seen.max(applied) } else { self.seen }
+        self.seen
     }
 }
 
