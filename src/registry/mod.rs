@@ -1,3 +1,12 @@
-//! Resources as rows, strategies, and the one generic store.
+//! Resources as rows, policy in small strategies, mechanism in one store.
+//!
+//! Routes, discovery, schema and key prefix come from the same row ([`resource::Resource`]). Strategies do no I/O
+//! and run in a fixed order; the store is the only writer. Admission is not known here: the endpoints hand the
+//! store the functions that decide whether an object may be stored. Who only reads gets the narrow [`reader`].
 
+pub mod builtin;
+pub mod catalog;
 pub mod reader;
+pub mod resource;
+pub mod store;
+pub mod strategy;

@@ -1,0 +1,262 @@
+//! The row: everything routes, discovery, documents and storage need to know of a resource.
+
+use std::{future::Future, pin::Pin, sync::Arc};
+
+use super::strategy::{Lifecycle, Strategy};
+use crate::{
+    api::{ApiError, status::GroupResource},
+    object::Value,
+    schema::{Table, TypeId},
+};
+
+/// A verb as discovery lists it and the authorizer is asked about it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Verb {
+    Create,
+    Delete,
+    DeleteCollection,
+    Get,
+    List,
+    Patch,
+    Update,
+    Watch,
+}
+
+impl Verb {
+    pub const ALL: [Self; 8] = [
+        Self::Create,
+        Self::Delete,
+        Self::DeleteCollection,
+        Self::Get,
+        Self::List,
+        Self::Patch,
+        Self::Update,
+        Self::Watch,
+    ];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Create => "create",
+            Self::Delete => "delete",
+            Self::DeleteCollection => "deletecollection",
+            Self::Get => "get",
+            Self::List => "list",
+            Self::Patch => "patch",
+            Self::Update => "update",
+            Self::Watch => "watch",
+        }
+    }
+}
+
+/// A set of verbs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Verbs(u8);
+
+impl Verbs {
+    pub fn of(verbs: &[Verb]) -> Self {
+        Self(verbs.iter().fold(0, |set, verb| set | 1 << *verb as u8))
+    }
+    pub fn has(self, verb: Verb) -> bool {
+        self.0 & (1 << verb as u8) != 0
+    }
+    pub fn iter(self) -> impl Iterator<Item = Verb> {
+        Verb::ALL.into_iter().filter(move |verb| self.has(*verb))
+    }
+}
+
+/// A column of the Table form, as discovery of the printers has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Column {
+    pub name: String,
+    pub kind: String,
+    pub format: String,
+    pub description: String,
+    pub priority: i64,
+    /// Custom resources: where the cell's value is. Built-in kinds have printers.
+    pub json_path: Option<String>,
+}
+
+/// What decoding made of a body.
+#[derive(Debug, Default)]
+pub struct Decoded {
+    pub object: Value,
+    /// Members the schema does not know, as `spec.foo`; they are gone from `object`.
+    pub unknown: Vec<String>,
+}
+
+/// What one version of a resource does with documents. Built-in kinds and custom resources each have one
+/// implementation; nothing above asks which it is.
+pub trait VersionSchema: Send + Sync {
+    /// The type in its table: drives ownership and strategic merge.
+    fn typed(&self) -> (&Table, TypeId);
+
+    /// Checks types, drops unknown members and brings the tree to the form in which it is stored.
+    ///
+    /// # Errors
+    /// The cause as upstream words it, without the sentence around it.
+    fn decode(&self, value: Value) -> Result<Decoded, String>;
+
+    /// Fills defaults, in place.
+    fn default(&self, object: &mut Value);
+}
+
+/// Which selectable fields a version has and how it words one that it has not.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Selectable {
+    pub labels: Vec<String>,
+    /// With `%s` for the label; `known-only` for the generic wording.
+    pub unsupported: String,
+}
+
+/// One served version of a resource.
+pub struct Version {
+    pub name: Arc<str>,
+    /// `v1` or `apps/v1`.
+    pub group_version: Arc<str>,
+    pub schema: Arc<dyn VersionSchema>,
+    pub columns: Arc<[Column]>,
+    pub selectable: Selectable,
+    pub subresources: Vec<Subresource>,
+    /// Sent as a `Warning` with every answer, for deprecated versions.
+    pub deprecation: Option<String>,
+    pub storage_version_hash: String,
+}
+
+/// A part of an object with an endpoint of its own.
+pub struct Subresource {
+    pub name: Arc<str>,
+    /// The kind of its documents, which may be of another group: `autoscaling/v1 Scale`.
+    pub group: Arc<str>,
+    pub version: Arc<str>,
+    pub kind: Arc<str>,
+    pub verbs: Verbs,
+    pub behaviour: SubresourceBehaviour,
+}
+
+#[derive(Clone)]
+pub enum SubresourceBehaviour {
+    /// The same object through another strategy: status, finalize, approval, ephemeralcontainers, resize.
+    Part(Arc<dyn Strategy>),
+    /// A Scale made of the object and written back into it.
+    Scale(Arc<ScalePaths>),
+    /// A call that is answered by code: binding, eviction, token.
+    Call(Arc<dyn Call>),
+    /// A stream to somewhere else: log, exec, attach, portforward, proxy.
+    Connect(&'static str),
+}
+
+/// Where an object keeps what a Scale shows: member names from the root.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScalePaths {
+    pub spec_replicas: Vec<String>,
+    pub status_replicas: Vec<String>,
+    /// A LabelSelector object (apps) or a selector's text or map.
+    pub selector: Option<Vec<String>>,
+    /// Replicas shown where the object has none: 1 for `apps`, 0 for custom resources.
+    pub default_replicas: i64,
+}
+
+/// What a call may use besides its body.
+pub struct CallContext<'a> {
+    pub namespace: &'a str,
+    pub name: &'a str,
+    pub user: &'a crate::auth::user::UserInfo,
+    pub dry_run: bool,
+    pub now: &'a str,
+}
+
+pub type CallFuture<'a> = Pin<Box<dyn Future<Output = Result<(u16, Value), ApiError>> + Send + 'a>>;
+
+/// A document that is judged and answered, never stored: reviews, bindings, evictions, tokens.
+pub trait Call: Send + Sync {
+    /// `body` is decoded and defaulted. Answers the status code and the document.
+    fn call<'a>(&'a self, cx: CallContext<'a>, body: Value) -> CallFuture<'a>;
+}
+
+/// How a resource's objects come about.
+#[derive(Clone)]
+pub enum Behaviour {
+    Stored { strategy: Arc<dyn Strategy>, lifecycle: Option<Arc<dyn Lifecycle>> },
+    /// Create-only documents.
+    Call(Arc<dyn Call>),
+    /// Made up when they are read (componentstatuses).
+    Computed(Arc<dyn Fn() -> Vec<Value> + Send + Sync>),
+}
+
+/// Brings an object of this resource from one served version to another.
+pub type Convert = Arc<dyn Fn(&mut Value, &str, &str) -> Result<(), ApiError> + Send + Sync>;
+
+/// A resource: one group and plural with all its served versions.
+pub struct Resource {
+    pub group: Arc<str>,
+    pub plural: Arc<str>,
+    pub singular: Arc<str>,
+    pub kind: Arc<str>,
+    pub list_kind: Arc<str>,
+    pub short_names: Vec<Arc<str>>,
+    pub categories: Vec<Arc<str>>,
+    pub namespaced: bool,
+    pub verbs: Verbs,
+    /// Served versions, the preferred first.
+    pub versions: Vec<Version>,
+    /// `apiVersion` and kind of what is stored; may belong to another group (events).
+    pub storage_group_version: Arc<str>,
+    /// Keys begin with it: `/registry/pods/`. Empty for what is not stored.
+    pub prefix: Arc<str>,
+    pub behaviour: Behaviour,
+    /// `None` where all served versions have one shape.
+    pub convert: Option<Convert>,
+    /// Items of lists carry kind and apiVersion (custom resources do, built-in kinds do not).
+    pub typed_items: bool,
+    /// Strategic merge patches are accepted.
+    pub strategic_merge: bool,
+    /// Numbers rows made at run time, so that a replaced row differs from its predecessor; 0 for built-in ones.
+    pub revision: u64,
+}
+
+impl Resource {
+    pub fn group_resource(&self) -> GroupResource<'_> {
+        GroupResource::new(&self.group, &self.plural)
+    }
+
+    pub fn version(&self, name: &str) -> Option<&Version> {
+        self.versions.iter().find(|version| &*version.name == name)
+    }
+
+    /// The strategy of the main resource; `None` for what is not stored.
+    pub fn strategy(&self) -> Option<&Arc<dyn Strategy>> {
+        match &self.behaviour {
+            Behaviour::Stored { strategy, .. } => Some(strategy),
+            _ => None,
+        }
+    }
+
+    /// The storage key of an object.
+    pub fn key(&self, namespace: &str, name: &str) -> Arc<str> {
+        if self.namespaced {
+            format!("{}{namespace}/{name}", self.prefix).into()
+        } else {
+            format!("{}{name}", self.prefix).into()
+        }
+    }
+
+    /// Brings `object` from `from` to `to` (both `apiVersion` texts) and sets its apiVersion.
+    pub fn convert(&self, object: &mut Value, from: &str, to: &str) -> Result<(), ApiError> {
+        if from == to {
+            return Ok(());
+        }
+        if let Some(convert) = &self.convert {
+            convert(object, from, to)?;
+        }
+        if let Some(map) = object.as_object_mut() {
+            map.insert("apiVersion", to);
+        }
+        Ok(())
+    }
+}
+
+impl Version {
+    pub fn subresource(&self, name: &str) -> Option<&Subresource> {
+        self.subresources.iter().find(|subresource| &*subresource.name == name)
+    }
+}

@@ -1,0 +1,139 @@
+//! What differs between kinds: a handful of pure functions (apiserver `pkg/registry/rest`).
+
+use std::{future::Future, pin::Pin};
+
+use crate::{
+    api::{ApiError, ErrorList},
+    object::Value,
+};
+
+/// What a strategy may know of the request.
+#[derive(Clone, Copy, Debug)]
+pub struct StrategyContext<'a> {
+    /// Empty for cluster-scoped kinds.
+    pub namespace: &'a str,
+    /// The time of the request, RFC 3339 in whole seconds; what new timestamps are set to.
+    pub now: &'a str,
+    pub user: &'a str,
+    pub groups: &'a [String],
+}
+
+/// How a resource answers a deletion that is not immediate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GracefulDeletion {
+    /// Never graceful.
+    No,
+    /// Stays, marked, until this many seconds have passed and its owner confirms with a deletion at grace 0.
+    After(i64),
+}
+
+/// The policy of one kind (or of one subresource). Every function is pure; all run on the storage version, in this
+/// order: prepare, validate, warn, canonicalise.
+pub trait Strategy: Send + Sync {
+    /// Clears what clients may not set and fills what the server decides, before a create is validated.
+    fn prepare_for_create(&self, _cx: &StrategyContext<'_>, _new: &mut Value) {}
+
+    /// Problems of a new object, object metadata excepted: the store checks that with [`Strategy::validate_name`].
+    fn validate_create(&self, _cx: &StrategyContext<'_>, _new: &Value, _errors: &mut ErrorList) {}
+
+    /// Keeps what clients may not change (status on the main resource, spec on the status subresource) and decides
+    /// the generation.
+    fn prepare_for_update(&self, _cx: &StrategyContext<'_>, _new: &mut Value, _old: &Value) {}
+
+    fn validate_update(&self, _cx: &StrategyContext<'_>, _new: &Value, _old: &Value, _errors: &mut ErrorList) {}
+
+    /// Texts of `Warning` headers for a write that succeeds. `old` is `None` on create.
+    fn warnings(&self, _cx: &StrategyContext<'_>, _new: &Value, _old: Option<&Value>) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// Brings equal objects to the same form after validation.
+    fn canonicalise(&self, _new: &mut Value) {}
+
+    /// What is wrong with a name (`prefix`: with a generateName). The default is a DNS-1123 subdomain.
+    fn validate_name(&self, name: &str, prefix: bool) -> Vec<String> {
+        crate::registry::strategy::name_is_dns_subdomain(name, prefix)
+    }
+
+    /// Whether a PUT of a missing object creates it.
+    fn allow_create_on_update(&self) -> bool {
+        false
+    }
+
+    /// Whether a PUT may leave out the resourceVersion.
+    fn allow_unconditional_update(&self) -> bool {
+        true
+    }
+
+    /// Fields of which ownership is never tracked through this endpoint: paths of member names below the root.
+    fn reset_fields(&self) -> &'static [&'static [&'static str]] {
+        &[]
+    }
+
+    /// Whether this deletion is graceful, and how long. `asked` is the option `gracePeriodSeconds`.
+    fn graceful_deletion(&self, _object: &Value, _asked: Option<i64>) -> GracefulDeletion {
+        GracefulDeletion::No
+    }
+
+    /// Whether a deletion answers the object instead of a Status.
+    fn returns_deleted_object(&self) -> bool {
+        false
+    }
+
+    /// An object that may not be removed yet although it has no `metadata.finalizers` (namespaces: `spec.finalizers`).
+    fn keeps_deleted(&self, _object: &Value) -> bool {
+        false
+    }
+
+    /// Runs when a deletion marks the object (namespaces: `status.phase`).
+    fn on_marked_for_deletion(&self, _object: &mut Value) {}
+
+    /// A refusal of this deletion (system namespaces, priority classes).
+    fn check_delete(&self, _object: &Value) -> Result<(), ApiError> {
+        Ok(())
+    }
+
+    /// Called with each object before it is shown, for fields that the stored form lacks (services' defaults).
+    fn decorate(&self, _object: &mut Value) {}
+}
+
+/// The strategy of kinds that have no file of their own: nothing but object metadata is judged.
+pub struct DefaultStrategy;
+impl Strategy for DefaultStrategy {}
+
+/// Work around a write that is more than a pure function: allocation of addresses and ports.
+pub trait Lifecycle: Send + Sync {
+    /// Before a create or update reaches the storage, after validation of the request's form. What was taken has to
+    /// be given back by [`Undo`] where the write fails.
+    fn begin<'a>(&'a self, new: &'a mut Value, old: Option<&'a Value>, dry_run: bool) -> LifecycleFuture<'a>;
+
+    /// After an object is gone for good.
+    fn after_delete(&self, _object: &Value) {}
+}
+
+/// Runs once: `true` when the write is durable, `false` when it failed and what was taken has to be given back.
+pub type Undo = Box<dyn FnOnce(bool) + Send>;
+pub type LifecycleFuture<'a> = Pin<Box<dyn Future<Output = Result<Undo, ApiError>> + Send + 'a>>;
+
+/// DNS-1123 subdomain, the rule of most kinds; a generateName is checked with its trailing dash masked.
+pub fn name_is_dns_subdomain(name: &str, prefix: bool) -> Vec<String> {
+    crate::api::names::is_dns1123_subdomain(&masked(name, prefix))
+}
+
+/// DNS-1123 label.
+pub fn name_is_dns_label(name: &str, prefix: bool) -> Vec<String> {
+    crate::api::names::is_dns1123_label(&masked(name, prefix))
+}
+
+/// Any path segment: neither `.` nor `..`, without `/` and `%`. The rule of RBAC kinds.
+pub fn name_is_path_segment(name: &str, prefix: bool) -> Vec<String> {
+    crate::api::names::is_path_segment_name(name, prefix)
+}
+
+/// A generateName may end in a dash, since a suffix follows it (upstream maskTrailingDash).
+fn masked(name: &str, prefix: bool) -> std::borrow::Cow<'_, str> {
+    match name.strip_suffix('-') {
+        Some(head) if prefix && !head.is_empty() => format!("{head}a").into(),
+        _ => name.into(),
+    }
+}
