@@ -1,0 +1,374 @@
+//! The one generic store: create, update, delete of any row (apiserver `pkg/registry/generic/registry/store.go`).
+//!
+//! Reads go to the watch cache. A write is judged against the newest object, encoded once and committed with the
+//! expectation that nobody wrote in between; who is given a transformation (a patch, an update without a version) is
+//! run again against the newer object when somebody did. Validating admission and everything a user may decide is
+//! handed in by the caller.
+
+mod delete;
+mod encode;
+mod metadata;
+
+use std::{future::Future, pin::Pin, sync::Arc, time::Duration};
+
+use bytes::Bytes;
+
+pub use delete::{DeleteOptions, Deleted, Preconditions, Propagation};
+pub use encode::{decode_stored, encode_stored};
+pub use metadata::{before_create, random_name};
+
+use super::{
+    resource::{Behaviour, Resource},
+    strategy::{Lifecycle, Strategy, StrategyContext, Undo},
+};
+use crate::{
+    api::{ApiError, ErrorList, FieldError, Path, meta, status::GroupResource},
+    object::Value,
+    storage::{
+        Expect, Op, Revision, Storage, StorageError, Write, WriteOutcome,
+        cache::{Entry, ResourceCache, Snapshot, splice::splice},
+    },
+};
+
+/// How often a transformation is run again when others write the same object; upstream retries without end within the
+/// request's deadline, which the caller's deadline bounds here too.
+const MAX_ATTEMPTS: usize = 64;
+
+/// How often a generated name is drawn (upstream maxNameGenerationCreateAttempts).
+const MAX_NAME_ATTEMPTS: usize = 8;
+
+/// Reads and writes of one row.
+pub struct Store {
+    pub resource: Arc<Resource>,
+    pub cache: Arc<ResourceCache>,
+    storage: Arc<dyn Storage>,
+}
+
+/// What a write may know of its request.
+#[derive(Clone, Copy)]
+pub struct WriteContext<'a> {
+    pub strategy: &'a dyn Strategy,
+    pub cx: StrategyContext<'a>,
+    pub dry_run: bool,
+    /// How long the object may live (events).
+    pub ttl: Option<Duration>,
+}
+
+/// The last word before an object is stored: validating admission. `old` is `None` on create.
+pub trait Admit: Send + Sync {
+    fn admit<'a>(&'a self, new: Option<&'a Value>, old: Option<&'a Value>) -> AdmitFuture<'a>;
+}
+pub type AdmitFuture<'a> = Pin<Box<dyn Future<Output = Result<(), ApiError>> + Send + 'a>>;
+
+/// Makes the wished object out of the current one (`None` where there is none yet, for kinds that allow creation by
+/// update and for apply).
+pub trait Transform: Send {
+    fn transform<'a>(&'a mut self, old: Option<&'a Value>) -> TransformFuture<'a>;
+}
+pub type TransformFuture<'a> = Pin<Box<dyn Future<Output = Result<Value, ApiError>> + Send + 'a>>;
+
+/// An object as it is now.
+pub struct Stored {
+    /// In the storage version, with its resourceVersion.
+    pub object: Value,
+    /// The same as JSON.
+    pub bytes: Bytes,
+    pub revision: Revision,
+    pub created: bool,
+}
+
+impl Store {
+    pub fn new(resource: Arc<Resource>, cache: Arc<ResourceCache>, storage: Arc<dyn Storage>) -> Self {
+        Self { resource, cache, storage }
+    }
+
+    fn gr(&self) -> GroupResource<'_> {
+        self.resource.group_resource()
+    }
+
+    fn lifecycle(&self) -> Option<&Arc<dyn Lifecycle>> {
+        match &self.resource.behaviour {
+            Behaviour::Stored { lifecycle, .. } => lifecycle.as_ref(),
+            _ => None,
+        }
+    }
+
+    /// Turns what the storage says into what the client is told, in one place.
+    pub fn storage_error(&self, error: StorageError) -> ApiError {
+        match error {
+            StorageError::Compacted(_) => {
+                ApiError::expired("The resourceVersion for the provided list is too old.")
+            }
+            StorageError::Future { asked, current } => ApiError::too_large_resource_version(asked, current, 1),
+            StorageError::Full(why) => ApiError::internal(format!("etcdserver: mvcc: database space exceeded: {why}")),
+            other => ApiError::internal(other.to_string()),
+        }
+    }
+
+    /// A snapshot that shows every write acknowledged before the call.
+    pub async fn consistent(&self) -> Result<Snapshot, ApiError> {
+        self.cache.consistent().await.map_err(|error| error.into_api())
+    }
+
+    /// The newest entry of a name.
+    ///
+    /// # Errors
+    /// NotFound, or the storage's failure.
+    pub async fn get(&self, namespace: &str, name: &str) -> Result<Arc<Entry>, ApiError> {
+        let snapshot = self.consistent().await?;
+        let key = self.resource.key(namespace, name);
+        snapshot.get(&key).ok_or_else(|| ApiError::not_found(self.gr(), name))
+    }
+
+    /// The object of an entry, as a tree.
+    pub fn object(&self, entry: &Entry) -> Result<Value, ApiError> {
+        decode_stored(&entry.value).map_err(|why| {
+            ApiError::internal(format!("stored object {} at revision {} is damaged: {why}", entry.key, entry.mod_revision))
+        })
+    }
+
+    /// Stores a new object. `new` is in the storage version, decoded, defaulted, admitted by the mutating plugins.
+    pub async fn create(&self, mut new: Value, write: WriteContext<'_>, admit: &dyn Admit) -> Result<Stored, ApiError> {
+        let generated = meta::name(&new).is_empty() && !new.str_at(&["metadata", "generateName"]).is_empty();
+        let template = generated.then(|| new.clone());
+        for attempt in 1.. {
+            match self.create_once(new, &write, admit).await {
+                Err(error) if error.reason == crate::api::Reason::AlreadyExists => match &template {
+                    Some(template) if attempt < MAX_NAME_ATTEMPTS => new = template.clone(),
+                    Some(_) => return Err(exhausted(error)),
+                    None => return Err(error),
+                },
+                other => return other,
+            }
+        }
+        unreachable!("the loop ends by returning")
+    }
+
+    async fn create_once(&self, mut new: Value, write: &WriteContext<'_>, admit: &dyn Admit) -> Result<Stored, ApiError> {
+        before_create(&self.resource, write, &mut new)?;
+        let undo = self.begin(&mut new, None, write.dry_run).await?;
+        let result = self.create_admitted(&new, write, admit).await;
+        undo(result.is_ok() && !write.dry_run);
+        let (bytes, revision) = result?;
+        Ok(finish(new, bytes, revision, true))
+    }
+
+    async fn create_admitted(&self, new: &Value, write: &WriteContext<'_>, admit: &dyn Admit) -> Result<(Vec<u8>, Revision), ApiError> {
+        admit.admit(Some(new), None).await?;
+        let key = self.resource.key(write.cx.namespace, meta::name(new));
+        let bytes = encode_stored(new);
+        if write.dry_run {
+            return match self.consistent().await?.get(&key) {
+                Some(found) => Err(self.exists(&found)),
+                None => Ok((bytes, 0)),
+            };
+        }
+        let op = Op::Put { value: bytes.clone().into(), ttl: write.ttl };
+        match self.write(&key, Expect::Absent, op).await? {
+            WriteOutcome::Committed(revision) => Ok((bytes, revision)),
+            WriteOutcome::Conflict(_) => {
+                let found = self.consistent().await?.get(&key);
+                Err(found.map_or_else(|| ApiError::already_exists(self.gr(), meta::name(new)), |found| self.exists(&found)))
+            }
+        }
+    }
+
+    fn exists(&self, found: &Entry) -> ApiError {
+        let mut error = ApiError::already_exists(self.gr(), &found.name);
+        let terminating = self.object(found).is_ok_and(|it| it.at(&["metadata", "deletionTimestamp"]).is_some());
+        if terminating {
+            error.message = format!("object is being deleted: {}", error.message);
+        }
+        error
+    }
+
+    async fn begin(&self, new: &mut Value, old: Option<&Value>, dry_run: bool) -> Result<Undo, ApiError> {
+        match self.lifecycle() {
+            Some(lifecycle) => lifecycle.begin(new, old, dry_run).await,
+            None => Ok(Box::new(|_| {})),
+        }
+    }
+
+    async fn write(&self, key: &Arc<str>, expect: Expect, op: Op) -> Result<WriteOutcome, ApiError> {
+        self.storage.write(Write { key: key.clone(), expect, op }).await.map_err(|error| self.storage_error(error))
+    }
+
+    /// Replaces an object by what `transform` makes of it, again and again while others write it, unless the result
+    /// carries a resourceVersion of its own. A missing object is created where the strategy allows it or
+    /// `create_missing` says so.
+    ///
+    /// # Errors
+    /// NotFound, Conflict, Invalid, whatever `transform` and `admit` say, or the storage's failure.
+    pub async fn update(
+        &self,
+        name: &str,
+        write: WriteContext<'_>,
+        transform: &mut dyn Transform,
+        admit: &dyn Admit,
+        create_missing: bool,
+    ) -> Result<Stored, ApiError> {
+        let key = self.resource.key(write.cx.namespace, name);
+        for _ in 0..MAX_ATTEMPTS {
+            let found = self.consistent().await?.get(&key);
+            let attempt = match found {
+                Some(entry) => self.update_once(&key, &entry, &write, transform, admit).await?,
+                None if create_missing || write.strategy.allow_create_on_update() => {
+                    self.create_by_update(name, &write, transform, admit).await?
+                }
+                None => return Err(ApiError::not_found(self.gr(), name)),
+            };
+            match attempt {
+                Some(stored) => return Ok(stored),
+                None => tokio::task::yield_now().await,
+            }
+        }
+        Err(self.modified(name))
+    }
+
+    fn modified(&self, name: &str) -> ApiError {
+        let why = "the object has been modified; please apply your changes to the latest version and try again";
+        ApiError::conflict(self.gr(), name, why)
+    }
+
+    async fn create_by_update(
+        &self,
+        name: &str,
+        write: &WriteContext<'_>,
+        transform: &mut dyn Transform,
+        admit: &dyn Admit,
+    ) -> Result<Option<Stored>, ApiError> {
+        let mut new = transform.transform(None).await?;
+        let given = parse_resource_version(&new)?;
+        if given.is_some_and(|revision| revision != 0) {
+            return Err(ApiError::conflict(self.gr(), name, &storage_conflict(&self.resource.key(write.cx.namespace, name))));
+        }
+        new.remove_at(&["metadata", "resourceVersion"]);
+        match self.create_once(new, write, admit).await {
+            Ok(stored) => Ok(Some(stored)),
+            Err(error) if error.reason == crate::api::Reason::AlreadyExists && !write.dry_run => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// `None`: somebody else wrote in between, try again.
+    async fn update_once(
+        &self,
+        key: &Arc<str>,
+        entry: &Entry,
+        write: &WriteContext<'_>,
+        transform: &mut dyn Transform,
+        admit: &dyn Admit,
+    ) -> Result<Option<Stored>, ApiError> {
+        let old = self.object(entry)?;
+        let mut new = transform.transform(Some(&old)).await?;
+        let given = parse_resource_version(&new)?.filter(|revision| *revision != 0);
+        match given {
+            None if !write.strategy.allow_unconditional_update() => return Err(self.version_required(&new)),
+            Some(revision) if revision != entry.mod_revision => return Err(self.modified(&entry.name)),
+            _ => {}
+        }
+        if let Some(uid) = new.at(&["metadata", "uid"]).and_then(Value::as_str)
+            && !uid.is_empty()
+            && uid != meta::uid(&old)
+        {
+            let why = format!("Precondition failed: UID in precondition: {uid}, UID in object meta: {}", meta::uid(&old));
+            return Err(ApiError::conflict(self.gr(), &entry.name, &format!("{}: {why}", storage_invalid(key))));
+        }
+        metadata::before_update(&self.resource, write, &mut new, &old)?;
+        let undo = self.begin(&mut new, Some(&old), write.dry_run).await?;
+        let result = self.update_admitted(key, entry, (&old, &new), write, admit).await;
+        undo(matches!(result, Ok(Some(_))) && !write.dry_run);
+        let Some((bytes, revision)) = result? else {
+            // A version of its own means that the client has to decide, not we.
+            return if given.is_some() { Err(self.modified(&entry.name)) } else { Ok(None) };
+        };
+        Ok(Some(finish(new, bytes, revision, false)))
+    }
+
+    async fn update_admitted(
+        &self,
+        key: &Arc<str>,
+        entry: &Entry,
+        (old, new): (&Value, &Value),
+        write: &WriteContext<'_>,
+        admit: &dyn Admit,
+    ) -> Result<Option<(Vec<u8>, Revision)>, ApiError> {
+        admit.admit(Some(new), Some(old)).await?;
+        let bytes = encode_stored(new);
+        if delete::gone_after_update(write.strategy, new, old) {
+            return Ok(self.remove(key, entry, new, write.dry_run).await?.map(|revision| (bytes, revision)));
+        }
+        if write.dry_run || metadata::unchanged(new, old) {
+            return Ok(Some((bytes, entry.mod_revision)));
+        }
+        let op = Op::Put { value: bytes.clone().into(), ttl: write.ttl };
+        Ok(match self.write(key, Expect::ModRevision(entry.mod_revision), op).await? {
+            WriteOutcome::Committed(revision) => Some((bytes, revision)),
+            WriteOutcome::Conflict(_) => None,
+        })
+    }
+
+    /// Removes the entry's revision for good; `None` where somebody wrote in between.
+    async fn remove(&self, key: &Arc<str>, entry: &Entry, object: &Value, dry_run: bool) -> Result<Option<Revision>, ApiError> {
+        if dry_run {
+            return Ok(Some(entry.mod_revision));
+        }
+        match self.write(key, Expect::ModRevision(entry.mod_revision), Op::Delete).await? {
+            WriteOutcome::Committed(revision) => {
+                if let Some(lifecycle) = self.lifecycle() {
+                    lifecycle.after_delete(object);
+                }
+                Ok(Some(revision))
+            }
+            WriteOutcome::Conflict(_) => Ok(None),
+        }
+    }
+
+    fn version_required(&self, new: &Value) -> ApiError {
+        let metadata = Path::new("metadata");
+        let field = metadata.child("resourceVersion");
+        let error = FieldError::invalid_shown(&field, "0", "must be specified for an update");
+        ApiError::invalid(&self.resource.group, &self.resource.kind, meta::name(new), &ErrorList::from_iter([error]))
+    }
+}
+
+/// The storage's own words for a lost expectation (apiserver `pkg/storage/errors.go`).
+fn storage_conflict(key: &str) -> String {
+    format!("StorageError: key not found, Code: 1, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: ")
+}
+
+fn storage_invalid(key: &str) -> String {
+    format!("StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg")
+}
+
+/// The number in metadata.resourceVersion; `None` where absent or empty.
+///
+/// # Errors
+/// Upstream leaves this one unmapped: 500 with the parser's words.
+pub fn parse_resource_version(object: &Value) -> Result<Option<Revision>, ApiError> {
+    let text = object.str_at(&["metadata", "resourceVersion"]);
+    if text.is_empty() {
+        return Ok(None);
+    }
+    text.parse().map(Some).map_err(|_| {
+        ApiError::unmapped(format!("strconv.ParseUint: parsing {}: invalid syntax", crate::api::field::quote(text)))
+    })
+}
+
+fn exhausted(mut error: ApiError) -> ApiError {
+    error.message += ", the server was not able to generate a unique name for the object";
+    if let Some(details) = &mut error.details {
+        details.retry_after_seconds = 1;
+    }
+    error
+}
+
+/// The object with its resourceVersion; a dry run's create has none.
+fn finish(mut object: Value, bytes: Vec<u8>, revision: Revision, created: bool) -> Stored {
+    if revision == 0 {
+        object.remove_at(&["metadata", "resourceVersion"]);
+        return Stored { object, bytes: bytes.into(), revision, created };
+    }
+    object.set(&["metadata", "resourceVersion"], revision.to_string());
+    Stored { object, bytes: splice(&bytes.into(), revision).value, revision, created }
+}

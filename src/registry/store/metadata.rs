@@ -1,0 +1,123 @@
+//! Object metadata around a write: what the server sets, keeps and checks for every kind
+//! (apiserver `pkg/registry/rest/{create,update,meta}.go`).
+
+use super::WriteContext;
+use crate::{
+    api::{ApiError, ErrorList, meta},
+    object::Value,
+    registry::{
+        resource::Resource,
+        validation::object_meta::{validate_object_meta, validate_object_meta_update},
+    },
+};
+
+/// The longest base of a generated name, so that base and suffix fit a DNS label (upstream maxGeneratedNameLength).
+const MAX_GENERATED_BASE: usize = 58;
+
+/// Letters and digits that make no words (apimachinery `pkg/util/rand`).
+const ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
+
+/// A name out of a generateName: its first 58 bytes and five random characters.
+pub fn random_name(base: &str) -> String {
+    let mut end = base.len().min(MAX_GENERATED_BASE);
+    while !base.is_char_boundary(end) {
+        end -= 1;
+    }
+    let mut name = base[..end].to_owned();
+    let random: [u8; 5] = crate::api::uid::random_bytes();
+    name.extend(random.iter().map(|byte| ALPHABET[usize::from(*byte) % ALPHABET.len()] as char));
+    name
+}
+
+/// Sets what the server decides, runs the strategy and judges the result.
+pub fn before_create(resource: &Resource, write: &WriteContext<'_>, new: &mut Value) -> Result<(), ApiError> {
+    let metadata = new.make(&["metadata"]).make_object();
+    for name in ["deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "resourceVersion"] {
+        metadata.remove(name);
+    }
+    metadata.insert("creationTimestamp", write.cx.now);
+    metadata.insert("uid", crate::api::uid::new_uid());
+    let base = metadata.get("generateName").and_then(Value::as_str).unwrap_or("").to_owned();
+    if !base.is_empty() && metadata.get("name").and_then(Value::as_str).unwrap_or("").is_empty() {
+        metadata.insert("name", random_name(&base));
+    }
+    metadata.remove("generation");
+    write.strategy.prepare_for_create(&write.cx, new);
+    let mut errors = ErrorList::new();
+    validate_object_meta(new, resource.namespaced, &|name, prefix| write.strategy.validate_name(name, prefix), &mut errors);
+    write.strategy.validate_create(&write.cx, new, &mut errors);
+    refuse(resource, new, &errors)?;
+    write.strategy.canonicalise(new);
+    Ok(())
+}
+
+/// Keeps what an update may not change, runs the strategy and judges the result.
+pub fn before_update(resource: &Resource, write: &WriteContext<'_>, new: &mut Value, old: &Value) -> Result<(), ApiError> {
+    let metadata = new.make(&["metadata"]).make_object();
+    for (name, always) in [("generation", true), ("creationTimestamp", false), ("uid", false), ("deletionTimestamp", false), ("deletionGracePeriodSeconds", false)] {
+        let kept = old.at(&["metadata", name]);
+        let given = metadata.get(name).is_some_and(|it| !it.is_null() && it.as_str() != Some(""));
+        match kept {
+            Some(kept) if always || !given => {
+                metadata.insert(name, kept.clone());
+            }
+            None if always => {
+                metadata.remove(name);
+            }
+            _ => {}
+        }
+    }
+    metadata.remove("selfLink");
+    write.strategy.prepare_for_update(&write.cx, new, old);
+    let mut errors = ErrorList::new();
+    validate_object_meta_update(new, old, &mut errors);
+    write.strategy.validate_update(&write.cx, new, old, &mut errors);
+    refuse(resource, new, &errors)?;
+    write.strategy.canonicalise(new);
+    Ok(())
+}
+
+fn refuse(resource: &Resource, new: &Value, errors: &ErrorList) -> Result<(), ApiError> {
+    if errors.is_empty() {
+        return Ok(());
+    }
+    Err(ApiError::invalid(&resource.group, &resource.kind, meta::name(new), errors))
+}
+
+/// Whether a write would change nothing: everything equal but the resourceVersion and the times of managedFields.
+pub fn unchanged(new: &Value, old: &Value) -> bool {
+    let (Some(new), Some(old)) = (new.as_object(), old.as_object()) else { return false };
+    new.len() == old.len()
+        && new.iter().zip(old.iter()).all(|((name, a), (other, b))| {
+            name == other && if name.as_str() == "metadata" { same_metadata(a, b) } else { a == b }
+        })
+}
+
+fn same_metadata(new: &Value, old: &Value) -> bool {
+    let (Some(new), Some(old)) = (new.as_object(), old.as_object()) else { return new == old };
+    let kept = |name: &str| name != "resourceVersion";
+    let mut a = new.iter().filter(|(name, _)| kept(name));
+    let mut b = old.iter().filter(|(name, _)| kept(name));
+    loop {
+        match (a.next(), b.next()) {
+            (None, None) => return true,
+            (Some((name, x)), Some((other, y))) if name == other => {
+                let same = if name.as_str() == "managedFields" { same_managed_fields(x, y) } else { x == y };
+                if !same {
+                    return false;
+                }
+            }
+            _ => return false,
+        }
+    }
+}
+
+fn same_managed_fields(new: &Value, old: &Value) -> bool {
+    let (Some(new), Some(old)) = (new.as_array(), old.as_array()) else { return new == old };
+    new.len() == old.len()
+        && new.iter().zip(old).all(|(a, b)| {
+            let (Some(a), Some(b)) = (a.as_object(), b.as_object()) else { return a == b };
+            let without_time = |name: &&crate::object::Key| name.as_str() != "time";
+            a.iter().filter(|(name, _)| without_time(name)).eq(b.iter().filter(|(name, _)| without_time(name)))
+        })
+}

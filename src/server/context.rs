@@ -1,0 +1,119 @@
+//! One request on its way through the layers: what was sent, what the layers found out, what the answer gets.
+
+use std::{
+    sync::{Arc, Mutex},
+    time::Instant,
+};
+
+use ::http::request::Parts;
+use bytes::{Bytes, BytesMut};
+use futures_util::StreamExt;
+
+use super::{
+    http::{BodyStream, ConnInfo, Request},
+    query::Query,
+    request_info::RequestInfo,
+};
+use crate::{api::ApiError, auth::user::UserInfo};
+
+/// The most a body may have; more is 413.
+pub const MAX_BODY_BYTES: usize = 3 * 1024 * 1024;
+
+/// A request, owned by the task that answers it. Layers fill it from the outside in; an endpoint runs only after
+/// `info`, `user` and the deadline are set.
+pub struct Exchange {
+    pub parts: Parts,
+    pub body: Option<BodyStream>,
+    pub conn: Arc<ConnInfo>,
+    pub upgrade: Option<hyper::upgrade::OnUpgrade>,
+    pub query: Query,
+    pub info: RequestInfo,
+    pub received: Instant,
+    pub audit_id: String,
+    /// Set by authentication, replaced by impersonation.
+    pub user: Option<Arc<UserInfo>>,
+    pub warnings: Warnings,
+    /// When the answer has to be there; `None` for long-running requests.
+    pub deadline: Option<tokio::time::Instant>,
+    /// All paths were installed when the request came, so that an unknown one is really unknown.
+    pub paths_complete: bool,
+}
+
+impl Exchange {
+    pub fn new(request: Request) -> Self {
+        let query = Query::parse(request.parts.uri.query().unwrap_or(""));
+        Self {
+            parts: request.parts,
+            body: Some(request.body),
+            conn: request.conn,
+            upgrade: request.upgrade,
+            query,
+            info: RequestInfo::default(),
+            received: Instant::now(),
+            audit_id: String::new(),
+            user: None,
+            warnings: Warnings::default(),
+            deadline: None,
+            paths_complete: true,
+        }
+    }
+
+    /// A header's text; "" where absent or no text.
+    pub fn header(&self, name: &str) -> &str {
+        self.parts.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or("")
+    }
+
+    pub fn path(&self) -> &str {
+        self.parts.uri.path()
+    }
+
+    /// Reads the whole body, once.
+    ///
+    /// # Errors
+    /// 413 past [`MAX_BODY_BYTES`], 400 where the client breaks off.
+    pub async fn read_body(&mut self) -> Result<Bytes, ApiError> {
+        let Some(mut stream) = self.body.take() else { return Ok(Bytes::new()) };
+        let mut whole: Option<Bytes> = None;
+        let mut joined = BytesMut::new();
+        while let Some(piece) = stream.next().await {
+            let piece = piece.map_err(|error| ApiError::bad_request(error.to_string()))?;
+            if joined.len() + piece.len() + whole.as_ref().map_or(0, Bytes::len) > MAX_BODY_BYTES {
+                return Err(ApiError::request_entity_too_large(&format!("limit is {MAX_BODY_BYTES}")));
+            }
+            // Most bodies arrive in one piece and are not copied.
+            match whole.take() {
+                None if joined.is_empty() => whole = Some(piece),
+                None => joined.extend_from_slice(&piece),
+                Some(first) => {
+                    joined.extend_from_slice(&first);
+                    joined.extend_from_slice(&piece);
+                }
+            }
+        }
+        Ok(whole.unwrap_or_else(|| joined.freeze()))
+    }
+}
+
+/// Warnings for the client, each text once. Shared with whatever runs below the endpoint.
+#[derive(Clone, Default)]
+pub struct Warnings(Arc<Mutex<Vec<String>>>);
+
+impl Warnings {
+    pub fn add(&self, text: impl Into<String>) {
+        let text = text.into();
+        let mut warnings = self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if !warnings.contains(&text) {
+            warnings.push(text);
+        }
+    }
+
+    pub fn extend(&self, texts: impl IntoIterator<Item = String>) {
+        for text in texts {
+            self.add(text);
+        }
+    }
+
+    pub fn take(&self) -> Vec<String> {
+        std::mem::take(&mut self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner))
+    }
+}

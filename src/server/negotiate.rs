@@ -1,0 +1,239 @@
+//! Which form an answer takes and which form a body has
+//! (apiserver `pkg/endpoints/handlers/negotiation`).
+
+use ::http::HeaderMap;
+
+use crate::{api::ApiError, codec::Format};
+
+/// What a document may be turned into on its way out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Transform {
+    None,
+    /// `meta.k8s.io` Table of this version.
+    Table(MetaVersion),
+    PartialObjectMetadata(MetaVersion),
+    PartialObjectMetadataList(MetaVersion),
+}
+
+/// Versions of the `meta.k8s.io` group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum MetaVersion {
+    V1,
+    V1Beta1,
+}
+
+impl MetaVersion {
+    pub fn group_version(self) -> &'static str {
+        match self {
+            Self::V1 => "meta.k8s.io/v1",
+            Self::V1Beta1 => "meta.k8s.io/v1beta1",
+        }
+    }
+}
+
+/// The outcome of negotiation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Accepted {
+    pub format: Format,
+    pub transform: Transform,
+    /// `;pretty=1` in the accepted clause.
+    pub pretty: bool,
+}
+
+impl Accepted {
+    pub const JSON: Self = Self { format: Format::Json, transform: Transform::None, pretty: false };
+}
+
+/// What an endpoint can offer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Offer {
+    pub table: bool,
+    pub metadata: bool,
+    /// Only formats that stream (watches).
+    pub stream: bool,
+    /// Without a transformation the object has no protobuf form (custom resources).
+    pub protobuf: bool,
+}
+
+impl Offer {
+    /// Documents of the server itself: errors, discovery.
+    pub const PLAIN: Self = Self { table: false, metadata: false, stream: false, protobuf: true };
+}
+
+struct Clause<'a> {
+    kind: &'a str,
+    subtype: &'a str,
+    params: Vec<(&'a str, &'a str)>,
+    quality: f32,
+}
+
+/// The clauses of an Accept header by falling quality, in their order where equal.
+fn clauses(accept: &str) -> Vec<Clause<'_>> {
+    let mut clauses: Vec<Clause<'_>> = accept
+        .split(',')
+        .filter_map(|text| {
+            let mut pieces = text.split(';').map(str::trim);
+            let (kind, subtype) = pieces.next()?.split_once('/')?;
+            let mut clause = Clause { kind: kind.trim(), subtype: subtype.trim(), params: Vec::new(), quality: 1.0 };
+            for (name, value) in pieces.filter_map(|piece| piece.split_once('=')) {
+                let value = value.trim().trim_matches('"');
+                if name.trim() == "q" {
+                    clause.quality = value.parse().unwrap_or(1.0);
+                } else {
+                    clause.params.push((name.trim(), value));
+                }
+            }
+            Some(clause)
+        })
+        .collect();
+    clauses.sort_by(|a, b| b.quality.total_cmp(&a.quality));
+    clauses
+}
+
+/// The Accept header; several are one list, none is "".
+pub fn accept_header(headers: &HeaderMap) -> String {
+    let values: Vec<&str> = headers.get_all("accept").iter().filter_map(|value| value.to_str().ok()).collect();
+    values.join(",")
+}
+
+/// The first clause that can be met.
+pub fn negotiate(accept: &str, offer: Offer) -> Option<Accepted> {
+    if accept.trim().is_empty() {
+        return Some(Accepted::JSON);
+    }
+    for clause in clauses(accept) {
+        for format in Format::ALL {
+            if offer.stream && format.stream_media_type().is_none() {
+                continue;
+            }
+            if !matches(&clause, format) {
+                continue;
+            }
+            if let Some(accepted) = meet(&clause, format, offer) {
+                return Some(accepted);
+            }
+        }
+    }
+    None
+}
+
+fn matches(clause: &Clause<'_>, format: Format) -> bool {
+    let Some((kind, subtype)) = format.media_type().split_once('/') else { return false };
+    match (clause.kind, clause.subtype) {
+        ("*", "*") => true,
+        (a, "*") => a == kind,
+        (a, b) => a == kind && b == subtype,
+    }
+}
+
+fn meet(clause: &Clause<'_>, format: Format, offer: Offer) -> Option<Accepted> {
+    let param = |name: &str| clause.params.iter().rev().find(|(key, _)| *key == name).map(|(_, value)| *value);
+    match param("stream") {
+        Some("watch") if offer.stream => {}
+        None | Some("") => {}
+        Some(_) => return None,
+    }
+    let version = match (param("g").unwrap_or(""), param("v").unwrap_or("")) {
+        ("meta.k8s.io", "v1") => Some(MetaVersion::V1),
+        ("meta.k8s.io", "v1beta1") => Some(MetaVersion::V1Beta1),
+        _ => None,
+    };
+    let transform = match (param("as"), version) {
+        (None | Some(""), _) => Transform::None,
+        (Some("Table"), Some(version)) if offer.table && format != Format::Protobuf => Transform::Table(version),
+        (Some("PartialObjectMetadata"), Some(version)) if offer.metadata => Transform::PartialObjectMetadata(version),
+        (Some("PartialObjectMetadataList"), Some(version)) if offer.metadata => Transform::PartialObjectMetadataList(version),
+        _ => return None,
+    };
+    if format == Format::Protobuf && transform == Transform::None && !offer.protobuf {
+        return None;
+    }
+    Some(Accepted { format, transform, pretty: param("pretty") == Some("1") })
+}
+
+/// Whether the router of built-in resources lets a request through: a media type as it is written, or `*/*`.
+pub fn router_accepts(accept: &str) -> bool {
+    accept.trim().is_empty()
+        || clauses(accept).iter().any(|clause| {
+            (clause.kind == "*" && clause.subtype == "*")
+                || Format::ALL.iter().any(|format| format.media_type().split_once('/') == Some((clause.kind, clause.subtype)))
+        })
+}
+
+/// The router's own 406.
+pub fn router_not_acceptable(watchable: bool) -> ApiError {
+    let mut available: Vec<&str> = Format::ALL.iter().map(|format| format.media_type()).collect();
+    if watchable {
+        available.extend(["application/json;stream=watch", "application/vnd.kubernetes.protobuf;stream=watch"]);
+    }
+    ApiError::not_acceptable(format!("406: Not Acceptable\n\nAvailable representations: {}", available.join(", ")))
+        .with_details(Default::default())
+}
+
+/// The 406 of a handler.
+pub fn not_acceptable(stream: bool) -> ApiError {
+    let list = if stream {
+        "application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch".to_owned()
+    } else {
+        Format::ALL.map(Format::media_type).join(", ")
+    };
+    ApiError::not_acceptable(format!("only the following media types are accepted: {list}"))
+}
+
+/// The format of a body. A missing Content-Type is JSON.
+///
+/// # Errors
+/// 415 with what would be accepted.
+pub fn body_format(headers: &HeaderMap) -> Result<Format, ApiError> {
+    let text = headers.get("content-type").and_then(|value| value.to_str().ok()).unwrap_or("");
+    let base = text.split(';').next().unwrap_or("").trim().to_ascii_lowercase();
+    if base.is_empty() {
+        return Ok(Format::Json);
+    }
+    Format::ALL.into_iter().find(|format| format.media_type() == base).ok_or_else(|| {
+        unsupported_media_type(&Format::ALL.map(Format::media_type))
+    })
+}
+
+pub fn unsupported_media_type(accepted: &[&str]) -> ApiError {
+    ApiError::unsupported_media_type(format!(
+        "the body of the request was in an unknown format - accepted media types include: {}",
+        accepted.join(", ")
+    ))
+}
+
+/// Whether the answer is indented: the query parameter decides, else people's clients, else the accepted clause.
+pub fn pretty(query: Option<&str>, user_agent: &str, accepted: Accepted) -> bool {
+    if let Some(value) = query {
+        return matches!(value, "1" | "t" | "T" | "true" | "TRUE" | "True");
+    }
+    accepted.pretty || ["curl", "Wget", "Mozilla/5.0"].iter().any(|prefix| user_agent.starts_with(prefix))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RESOURCE: Offer = Offer { table: true, metadata: true, stream: false, protobuf: true };
+
+    #[test]
+    fn a_clause_that_cannot_be_met_is_skipped() {
+        let table = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json";
+        assert_eq!(negotiate(table, RESOURCE).unwrap().transform, Transform::Table(MetaVersion::V1));
+        assert_eq!(negotiate(table, Offer::PLAIN).unwrap().transform, Transform::None);
+        assert_eq!(negotiate("application/json;as=Nope;v=v1;g=meta.k8s.io", RESOURCE), None);
+    }
+
+    #[test]
+    fn quality_orders_clauses_and_wildcards_prefer_json() {
+        assert_eq!(negotiate("application/json;q=0.5, application/yaml", RESOURCE).unwrap().format, Format::Yaml);
+        assert_eq!(negotiate("*/*", RESOURCE).unwrap().format, Format::Json);
+        assert_eq!(negotiate("text/html", RESOURCE), None);
+        assert!(!router_accepts("application/*"));
+    }
+
+    #[test]
+    fn yaml_does_not_stream() {
+        assert_eq!(negotiate("application/yaml", Offer { stream: true, ..RESOURCE }), None);
+    }
+}

@@ -1,0 +1,84 @@
+//! Values to answers: the one place where an error becomes a Status on the wire.
+
+use ::http::{HeaderValue, StatusCode, header};
+use bytes::Bytes;
+
+use super::{
+    context::Exchange,
+    http::{Body, Response},
+    negotiate::{Accepted, Offer, accept_header, negotiate, pretty},
+};
+use crate::{
+    api::ApiError,
+    codec::{self, Format},
+    object::{Style, Value, write_json},
+};
+
+/// An answer with a body of this type.
+pub fn response(status: u16, content_type: &'static str, body: Body) -> Response {
+    let mut response = Response::new(body);
+    *response.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
+    response
+}
+
+/// Plain text, as Go's http.Error sends it: with a final newline and not to be sniffed.
+pub fn text_error(status: u16, text: &str) -> Response {
+    let mut response = text(status, format!("{text}\n"));
+    response.headers_mut().insert("x-content-type-options", HeaderValue::from_static("nosniff"));
+    response
+}
+
+pub fn text(status: u16, text: impl Into<Bytes>) -> Response {
+    response(status, "text/plain; charset=utf-8", Body::Full(text.into()))
+}
+
+/// A document in the negotiated format. `gvk` is what the tree's apiVersion and kind say.
+pub fn document(cx: &Exchange, status: u16, accepted: Accepted, value: &Value) -> Response {
+    match codec::encode(accepted.format, value, style(cx, accepted)) {
+        Ok(bytes) => response(status, accepted.format.media_type(), Body::Full(bytes.into())),
+        Err(why) => error_in(cx, Accepted::JSON, &ApiError::internal(why)),
+    }
+}
+
+/// JSON bytes that are ready, with the newline Go's encoder ends compact output with.
+pub fn json_bytes(status: u16, bytes: Bytes) -> Response {
+    let chunks = if bytes.last() == Some(&b'\n') { vec![bytes] } else { vec![bytes, Bytes::from_static(b"\n")] };
+    response(status, "application/json", Body::Chunks(chunks))
+}
+
+pub fn style(cx: &Exchange, accepted: Accepted) -> Style {
+    let agent = cx.header("user-agent");
+    if pretty(cx.query.first("pretty"), agent, accepted) { Style::Indented } else { Style::Compact }
+}
+
+/// An error as the client asked for documents; what cannot be negotiated is indented JSON.
+pub fn error(cx: &Exchange, error: &ApiError) -> Response {
+    match negotiate(&accept_header(&cx.parts.headers), Offer::PLAIN) {
+        Some(accepted) => error_in(cx, accepted, error),
+        None => {
+            let mut body = Vec::new();
+            write_json(&mut body, &error.to_value(), Style::Indented);
+            finish(error, response(error.code, "application/json", Body::Full(body.into())))
+        }
+    }
+}
+
+fn error_in(cx: &Exchange, accepted: Accepted, error: &ApiError) -> Response {
+    let value = error.to_value();
+    let (format, bytes) = match codec::encode(accepted.format, &value, style(cx, accepted)) {
+        Ok(bytes) => (accepted.format, bytes),
+        Err(_) => (Format::Json, crate::object::to_vec(&value)),
+    };
+    finish(error, response(error.code, format.media_type(), Body::Full(bytes.into())))
+}
+
+fn finish(error: &ApiError, mut response: Response) -> Response {
+    let retry = error.details.as_ref().map_or(0, |details| details.retry_after_seconds);
+    if retry > 0
+        && let Ok(value) = HeaderValue::from_str(&retry.to_string())
+    {
+        response.headers_mut().insert(header::RETRY_AFTER, value);
+    }
+    response
+}
