@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use super::resource::{Resource, Version};
+use super::{
+    resource::{Resource, Version},
+    store::Store,
+};
 
 /// Rows by group and plural. A value; whoever changes it makes a new one.
 #[derive(Clone, Default)]
@@ -15,57 +18,58 @@ pub struct Catalog {
 #[derive(Clone)]
 pub struct Group {
     pub name: Arc<str>,
-    pub resources: Vec<Arc<Resource>>,
+    pub rows: Vec<Arc<Row>>,
 }
 
 impl Catalog {
-    pub fn new(resources: impl IntoIterator<Item = Arc<Resource>>) -> Self {
+    pub fn new(rows: impl IntoIterator<Item = Arc<Row>>) -> Self {
         let mut catalog = Self::default();
-        for resource in resources {
-            catalog.insert(resource);
+        for row in rows {
+            catalog.insert(row);
         }
         catalog
     }
 
     /// Adds a row, or replaces the one of the same name in its place.
-    pub fn insert(&mut self, resource: Arc<Resource>) {
+    pub fn insert(&mut self, row: Arc<Row>) {
+        let resource = &row.resource;
         let at = match self.groups.iter().position(|group| group.name == resource.group) {
             Some(at) => at,
             None => {
-                self.groups.push(Group { name: resource.group.clone(), resources: Vec::new() });
+                self.groups.push(Group { name: resource.group.clone(), rows: Vec::new() });
                 self.groups.len() - 1
             }
         };
-        let rows = &mut self.groups[at].resources;
-        match rows.iter_mut().find(|row| row.plural == resource.plural) {
-            Some(row) => *row = resource,
-            None => rows.push(resource),
+        let rows = &mut self.groups[at].rows;
+        match rows.iter_mut().find(|old| old.resource.plural == resource.plural) {
+            Some(old) => *old = row,
+            None => rows.push(row),
         }
     }
 
     pub fn remove(&mut self, group: &str, plural: &str) {
         for entry in &mut self.groups {
             if &*entry.name == group {
-                entry.resources.retain(|row| &*row.plural != plural);
+                entry.rows.retain(|row| &*row.resource.plural != plural);
             }
         }
-        self.groups.retain(|entry| !entry.resources.is_empty());
+        self.groups.retain(|entry| !entry.rows.is_empty());
     }
 
-    pub fn get(&self, group: &str, plural: &str) -> Option<&Arc<Resource>> {
+    pub fn get(&self, group: &str, plural: &str) -> Option<&Arc<Row>> {
         // A few dozen groups of a few dozen rows: walking them is quicker than hashing two strings.
         let group = self.groups.iter().find(|entry| &*entry.name == group)?;
-        group.resources.iter().find(|row| &*row.plural == plural)
+        group.rows.iter().find(|row| &*row.resource.plural == plural)
     }
 
-    pub fn get_version(&self, group: &str, version: &str, plural: &str) -> Option<(&Arc<Resource>, &Version)> {
-        let resource = self.get(group, plural)?;
-        Some((resource, resource.version(version)?))
+    pub fn get_version(&self, group: &str, version: &str, plural: &str) -> Option<(&Arc<Row>, &Version)> {
+        let row = self.get(group, plural)?;
+        Some((row, row.resource.version(version)?))
     }
 
     /// Whether any row serves this group and version.
     pub fn serves(&self, group: &str, version: &str) -> bool {
-        self.group(group).is_some_and(|entry| entry.resources.iter().any(|row| row.version(version).is_some()))
+        self.group(group).is_some_and(|entry| entry.rows.iter().any(|row| row.resource.version(version).is_some()))
     }
 
     pub fn group(&self, name: &str) -> Option<&Group> {
@@ -76,7 +80,14 @@ impl Catalog {
         &self.groups
     }
 
-    pub fn resources(&self) -> impl Iterator<Item = &Arc<Resource>> {
-        self.groups.iter().flat_map(|group| &group.resources)
+    pub fn rows(&self) -> impl Iterator<Item = &Arc<Row>> {
+        self.groups.iter().flat_map(|group| &group.rows)
     }
+}
+
+/// A row with what it stores.
+pub struct Row {
+    pub resource: Arc<Resource>,
+    /// `None` for what is not stored.
+    pub store: Option<Arc<Store>>,
 }

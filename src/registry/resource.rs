@@ -100,6 +100,9 @@ pub trait VersionSchema: Send + Sync {
     fn default(&self, object: &mut Value);
 }
 
+/// Makes the cells of a row: object in this version, time of the request.
+pub type Cells = Arc<dyn Fn(&Value, crate::api::time::Timestamp) -> Vec<Value> + Send + Sync>;
+
 /// Which selectable fields a version has and how it words one that it has not.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Selectable {
@@ -115,6 +118,8 @@ pub struct Version {
     pub group_version: Arc<str>,
     pub schema: Arc<dyn VersionSchema>,
     pub columns: Arc<[Column]>,
+    /// The cells of an object's row in the Table form, one for each column.
+    pub cells: Cells,
     pub selectable: Selectable,
     pub subresources: Vec<Subresource>,
     /// Sent as a `Warning` with every answer, for deprecated versions.
