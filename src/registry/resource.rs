@@ -76,32 +76,26 @@ pub struct Column {
     pub json_path: Option<String>,
 }
 
-/// What decoding made of a body.
-#[derive(Debug, Default)]
-pub struct Decoded {
-    pub object: Value,
-    /// Members the schema does not know, as `spec.foo`; they are gone from `object`.
-    pub unknown: Vec<String>,
-}
-
 /// What one version of a resource does with documents. Built-in kinds and custom resources each have one
 /// implementation; nothing above asks which it is.
 pub trait VersionSchema: Send + Sync {
     /// The type in its table: drives ownership and strategic merge.
     fn typed(&self) -> (&Table, TypeId);
 
-    /// Checks types, drops unknown members and brings the tree to the form in which it is stored.
+    /// Checks types, drops unknown members and brings the tree to the form in which it is stored. Answers what was
+    /// dropped, as upstream words it: `unknown field "spec.foo"`. `source` is the JSON text the tree came from, for the
+    /// order of errors.
     ///
     /// # Errors
     /// The cause as upstream words it, without the sentence around it.
-    fn decode(&self, value: Value) -> Result<Decoded, String>;
+    fn decode(&self, object: &mut Value, source: Option<&[u8]>) -> Result<Vec<String>, String>;
 
     /// Fills defaults, in place.
     fn default(&self, object: &mut Value);
 }
 
 /// Makes the cells of a row: object in this version, time of the request.
-pub type Cells = Arc<dyn Fn(&Value, crate::api::time::Timestamp) -> Vec<Value> + Send + Sync>;
+pub type Cells = Arc<dyn Fn(&Value, jiff::Timestamp) -> Vec<Value> + Send + Sync>;
 
 /// Which selectable fields a version has and how it words one that it has not.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -167,7 +161,7 @@ pub struct CallContext<'a> {
     pub name: &'a str,
     pub user: &'a crate::auth::user::UserInfo,
     pub dry_run: bool,
-    pub now: &'a str,
+    pub now: jiff::Timestamp,
 }
 
 pub type CallFuture<'a> = Pin<Box<dyn Future<Output = Result<(u16, Value), ApiError>> + Send + 'a>>;

@@ -15,18 +15,18 @@ use bytes::Bytes;
 
 pub use delete::{DeleteOptions, Deleted, Preconditions, Propagation};
 pub use encode::{decode_stored, encode_stored};
-pub use metadata::{before_create, random_name};
+use metadata::before_create;
 
 use super::{
     resource::{Behaviour, Resource},
     strategy::{Lifecycle, Strategy, StrategyContext, Undo},
 };
 use crate::{
-    api::{ApiError, ErrorList, FieldError, Path, meta, status::GroupResource},
+    api::{ApiError, ErrorList, FieldError, Path, Reason, meta::Meta, status::GroupResource},
     object::Value,
     storage::{
         Expect, Op, Revision, Storage, StorageError, Write, WriteOutcome,
-        cache::{Entry, ResourceCache, Snapshot, splice::splice},
+        cache::{CacheError, Entry, ResourceCache, Snapshot, with_revision},
     },
 };
 
@@ -105,9 +105,25 @@ impl Store {
         }
     }
 
+    /// The same for what the cache says.
+    pub fn cache_error(&self, error: CacheError) -> ApiError {
+        match error {
+            CacheError::NotReady { waiting } => {
+                let seconds = (0.06 * waiting.as_secs_f64()).exp().clamp(1.0, 30.0);
+                ApiError::too_many_requests("storage is (re)initializing", seconds as u32)
+            }
+            CacheError::TooOld { .. } => ApiError::expired(error.to_string()),
+            CacheError::TooLarge { asked, current } | CacheError::Behind { asked, current } => {
+                ApiError::too_large_resource_version(asked, current, 1)
+            }
+            CacheError::Closed => ApiError::not_found(self.gr(), ""),
+            CacheError::Storage(error) => self.storage_error(error),
+        }
+    }
+
     /// A snapshot that shows every write acknowledged before the call.
     pub async fn consistent(&self) -> Result<Snapshot, ApiError> {
-        self.cache.consistent().await.map_err(|error| error.into_api())
+        self.cache.consistent().await.map_err(|error| self.cache_error(error))
     }
 
     /// The newest entry of a name.
@@ -117,23 +133,23 @@ impl Store {
     pub async fn get(&self, namespace: &str, name: &str) -> Result<Arc<Entry>, ApiError> {
         let snapshot = self.consistent().await?;
         let key = self.resource.key(namespace, name);
-        snapshot.get(&key).ok_or_else(|| ApiError::not_found(self.gr(), name))
+        snapshot.get(&key).cloned().ok_or_else(|| ApiError::not_found(self.gr(), name))
     }
 
     /// The object of an entry, as a tree.
     pub fn object(&self, entry: &Entry) -> Result<Value, ApiError> {
-        decode_stored(&entry.value).map_err(|why| {
-            ApiError::internal(format!("stored object {} at revision {} is damaged: {why}", entry.key, entry.mod_revision))
+        decode_stored(entry.value_bytes()).map_err(|why| {
+            ApiError::internal(format!("stored object {} at revision {} is damaged: {why}", entry.key(), entry.mod_revision()))
         })
     }
 
     /// Stores a new object. `new` is in the storage version, decoded, defaulted, admitted by the mutating plugins.
     pub async fn create(&self, mut new: Value, write: WriteContext<'_>, admit: &dyn Admit) -> Result<Stored, ApiError> {
-        let generated = meta::name(&new).is_empty() && !new.str_at(&["metadata", "generateName"]).is_empty();
+        let generated = Meta::of(&new).name().is_empty() && !new.str_at(&["metadata", "generateName"]).is_empty();
         let template = generated.then(|| new.clone());
         for attempt in 1.. {
             match self.create_once(new, &write, admit).await {
-                Err(error) if error.reason == crate::api::Reason::AlreadyExists => match &template {
+                Err(error) if error.reason == Reason::AlreadyExists => match &template {
                     Some(template) if attempt < MAX_NAME_ATTEMPTS => new = template.clone(),
                     Some(_) => return Err(exhausted(error)),
                     None => return Err(error),
@@ -155,11 +171,11 @@ impl Store {
 
     async fn create_admitted(&self, new: &Value, write: &WriteContext<'_>, admit: &dyn Admit) -> Result<(Vec<u8>, Revision), ApiError> {
         admit.admit(Some(new), None).await?;
-        let key = self.resource.key(write.cx.namespace, meta::name(new));
+        let key = self.resource.key(write.cx.namespace, Meta::of(new).name());
         let bytes = encode_stored(new);
         if write.dry_run {
             return match self.consistent().await?.get(&key) {
-                Some(found) => Err(self.exists(&found)),
+                Some(found) => Err(self.exists(found)),
                 None => Ok((bytes, 0)),
             };
         }
@@ -167,14 +183,14 @@ impl Store {
         match self.write(&key, Expect::Absent, op).await? {
             WriteOutcome::Committed(revision) => Ok((bytes, revision)),
             WriteOutcome::Conflict(_) => {
-                let found = self.consistent().await?.get(&key);
-                Err(found.map_or_else(|| ApiError::already_exists(self.gr(), meta::name(new)), |found| self.exists(&found)))
+                let found = self.consistent().await?.get(&key).cloned();
+                Err(found.map_or_else(|| ApiError::already_exists(self.gr(), Meta::of(new).name()), |found| self.exists(&found)))
             }
         }
     }
 
     fn exists(&self, found: &Entry) -> ApiError {
-        let mut error = ApiError::already_exists(self.gr(), &found.name);
+        let mut error = ApiError::already_exists(self.gr(), found.name());
         let terminating = self.object(found).is_ok_and(|it| it.at(&["metadata", "deletionTimestamp"]).is_some());
         if terminating {
             error.message = format!("object is being deleted: {}", error.message);
@@ -209,7 +225,7 @@ impl Store {
     ) -> Result<Stored, ApiError> {
         let key = self.resource.key(write.cx.namespace, name);
         for _ in 0..MAX_ATTEMPTS {
-            let found = self.consistent().await?.get(&key);
+            let found = self.consistent().await?.get(&key).cloned();
             let attempt = match found {
                 Some(entry) => self.update_once(&key, &entry, &write, transform, admit).await?,
                 None if create_missing || write.strategy.allow_create_on_update() => {
@@ -245,7 +261,7 @@ impl Store {
         new.remove_at(&["metadata", "resourceVersion"]);
         match self.create_once(new, write, admit).await {
             Ok(stored) => Ok(Some(stored)),
-            Err(error) if error.reason == crate::api::Reason::AlreadyExists && !write.dry_run => Ok(None),
+            Err(error) if error.reason == Reason::AlreadyExists && !write.dry_run => Ok(None),
             Err(error) => Err(error),
         }
     }
@@ -264,15 +280,15 @@ impl Store {
         let given = parse_resource_version(&new)?.filter(|revision| *revision != 0);
         match given {
             None if !write.strategy.allow_unconditional_update() => return Err(self.version_required(&new)),
-            Some(revision) if revision != entry.mod_revision => return Err(self.modified(&entry.name)),
+            Some(revision) if revision != entry.mod_revision() => return Err(self.modified(entry.name())),
             _ => {}
         }
         if let Some(uid) = new.at(&["metadata", "uid"]).and_then(Value::as_str)
             && !uid.is_empty()
-            && uid != meta::uid(&old)
+            && uid != Meta::of(&old).uid()
         {
-            let why = format!("Precondition failed: UID in precondition: {uid}, UID in object meta: {}", meta::uid(&old));
-            return Err(ApiError::conflict(self.gr(), &entry.name, &format!("{}: {why}", storage_invalid(key))));
+            let why = format!("Precondition failed: UID in precondition: {uid}, UID in object meta: {}", Meta::of(&old).uid());
+            return Err(ApiError::conflict(self.gr(), entry.name(), &format!("{}: {why}", storage_invalid(key))));
         }
         metadata::before_update(&self.resource, write, &mut new, &old)?;
         let undo = self.begin(&mut new, Some(&old), write.dry_run).await?;
@@ -280,7 +296,7 @@ impl Store {
         undo(matches!(result, Ok(Some(_))) && !write.dry_run);
         let Some((bytes, revision)) = result? else {
             // A version of its own means that the client has to decide, not we.
-            return if given.is_some() { Err(self.modified(&entry.name)) } else { Ok(None) };
+            return if given.is_some() { Err(self.modified(entry.name())) } else { Ok(None) };
         };
         Ok(Some(finish(new, bytes, revision, false)))
     }
@@ -299,10 +315,10 @@ impl Store {
             return Ok(self.remove(key, entry, new, write.dry_run).await?.map(|revision| (bytes, revision)));
         }
         if write.dry_run || metadata::unchanged(new, old) {
-            return Ok(Some((bytes, entry.mod_revision)));
+            return Ok(Some((bytes, entry.mod_revision())));
         }
         let op = Op::Put { value: bytes.clone().into(), ttl: write.ttl };
-        Ok(match self.write(key, Expect::ModRevision(entry.mod_revision), op).await? {
+        Ok(match self.write(key, Expect::ModRevision(entry.mod_revision()), op).await? {
             WriteOutcome::Committed(revision) => Some((bytes, revision)),
             WriteOutcome::Conflict(_) => None,
         })
@@ -311,9 +327,9 @@ impl Store {
     /// Removes the entry's revision for good; `None` where somebody wrote in between.
     async fn remove(&self, key: &Arc<str>, entry: &Entry, object: &Value, dry_run: bool) -> Result<Option<Revision>, ApiError> {
         if dry_run {
-            return Ok(Some(entry.mod_revision));
+            return Ok(Some(entry.mod_revision()));
         }
-        match self.write(key, Expect::ModRevision(entry.mod_revision), Op::Delete).await? {
+        match self.write(key, Expect::ModRevision(entry.mod_revision()), Op::Delete).await? {
             WriteOutcome::Committed(revision) => {
                 if let Some(lifecycle) = self.lifecycle() {
                     lifecycle.after_delete(object);
@@ -328,7 +344,7 @@ impl Store {
         let metadata = Path::new("metadata");
         let field = metadata.child("resourceVersion");
         let error = FieldError::invalid_shown(&field, "0", "must be specified for an update");
-        ApiError::invalid(&self.resource.group, &self.resource.kind, meta::name(new), &ErrorList::from_iter([error]))
+        ApiError::invalid(&self.resource.group, &self.resource.kind, Meta::of(new).name(), &ErrorList::from_iter([error]))
     }
 }
 
@@ -370,5 +386,5 @@ fn finish(mut object: Value, bytes: Vec<u8>, revision: Revision, created: bool) 
         return Stored { object, bytes: bytes.into(), revision, created };
     }
     object.set(&["metadata", "resourceVersion"], revision.to_string());
-    Stored { object, bytes: splice(&bytes.into(), revision).value, revision, created }
+    Stored { object, bytes: with_revision(&bytes, revision).into(), revision, created }
 }

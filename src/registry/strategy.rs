@@ -2,8 +2,11 @@
 
 use std::{future::Future, pin::Pin};
 
+use jiff::Timestamp;
+
+pub use crate::api::names::{name_is_dns_label, name_is_dns_subdomain, name_is_dns1035_label, name_is_path_segment};
 use crate::{
-    api::{ApiError, ErrorList},
+    api::{ApiError, ErrorList, names::Messages},
     object::Value,
 };
 
@@ -12,8 +15,8 @@ use crate::{
 pub struct StrategyContext<'a> {
     /// Empty for cluster-scoped kinds.
     pub namespace: &'a str,
-    /// The time of the request, RFC 3339 in whole seconds; what new timestamps are set to.
-    pub now: &'a str,
+    /// The time of the request; what new timestamps are set to (`duration::format_time`).
+    pub now: Timestamp,
     pub user: &'a str,
     pub groups: &'a [String],
 }
@@ -51,8 +54,8 @@ pub trait Strategy: Send + Sync {
     fn canonicalise(&self, _new: &mut Value) {}
 
     /// What is wrong with a name (`prefix`: with a generateName). The default is a DNS-1123 subdomain.
-    fn validate_name(&self, name: &str, prefix: bool) -> Vec<String> {
-        crate::registry::strategy::name_is_dns_subdomain(name, prefix)
+    fn validate_name(&self, name: &str, prefix: bool) -> Messages {
+        name_is_dns_subdomain(name, prefix)
     }
 
     /// Whether a PUT of a missing object creates it.
@@ -114,26 +117,3 @@ pub trait Lifecycle: Send + Sync {
 /// Runs once: `true` when the write is durable, `false` when it failed and what was taken has to be given back.
 pub type Undo = Box<dyn FnOnce(bool) + Send>;
 pub type LifecycleFuture<'a> = Pin<Box<dyn Future<Output = Result<Undo, ApiError>> + Send + 'a>>;
-
-/// DNS-1123 subdomain, the rule of most kinds; a generateName is checked with its trailing dash masked.
-pub fn name_is_dns_subdomain(name: &str, prefix: bool) -> Vec<String> {
-    crate::api::names::is_dns1123_subdomain(&masked(name, prefix))
-}
-
-/// DNS-1123 label.
-pub fn name_is_dns_label(name: &str, prefix: bool) -> Vec<String> {
-    crate::api::names::is_dns1123_label(&masked(name, prefix))
-}
-
-/// Any path segment: neither `.` nor `..`, without `/` and `%`. The rule of RBAC kinds.
-pub fn name_is_path_segment(name: &str, prefix: bool) -> Vec<String> {
-    crate::api::names::is_path_segment_name(name, prefix)
-}
-
-/// A generateName may end in a dash, since a suffix follows it (upstream maskTrailingDash).
-fn masked(name: &str, prefix: bool) -> std::borrow::Cow<'_, str> {
-    match name.strip_suffix('-') {
-        Some(head) if prefix && !head.is_empty() => format!("{head}a").into(),
-        _ => name.into(),
-    }
-}

@@ -5,7 +5,12 @@ use std::sync::Arc;
 
 use super::{Admit, MAX_ATTEMPTS, Store, Stored, WriteContext, encode_stored, finish};
 use crate::{
-    api::{ApiError, meta, status::GroupResource, time},
+    api::{
+        ApiError,
+        duration::{format_time, parse_time},
+        meta::Meta,
+        status::GroupResource,
+    },
     object::Value,
     registry::strategy::{GracefulDeletion, Strategy},
     storage::{Expect, Op, WriteOutcome, cache::Entry},
@@ -52,7 +57,7 @@ impl Store {
     pub async fn delete(&self, name: &str, write: WriteContext<'_>, options: &DeleteOptions, admit: &dyn Admit) -> Result<Deleted, ApiError> {
         let key = self.resource.key(write.cx.namespace, name);
         for _ in 0..MAX_ATTEMPTS {
-            let Some(entry) = self.consistent().await?.get(&key) else {
+            let Some(entry) = self.consistent().await?.get(&key).cloned() else {
                 return Err(ApiError::not_found(self.resource.group_resource(), name));
             };
             if let Some(deleted) = self.delete_once(&key, &entry, &write, options, admit).await? {
@@ -84,10 +89,10 @@ impl Store {
         }
         let bytes = encode_stored(&new);
         if write.dry_run || new == old {
-            return Ok(Some(Deleted::Marked(finish(new, bytes, entry.mod_revision, false))));
+            return Ok(Some(Deleted::Marked(finish(new, bytes, entry.mod_revision(), false))));
         }
         let op = Op::Put { value: bytes.clone().into(), ttl: write.ttl };
-        Ok(match self.write(key, Expect::ModRevision(entry.mod_revision), op).await? {
+        Ok(match self.write(key, Expect::ModRevision(entry.mod_revision()), op).await? {
             WriteOutcome::Committed(revision) => Some(Deleted::Marked(finish(new, bytes, revision, false))),
             WriteOutcome::Conflict(_) => None,
         })
@@ -96,13 +101,13 @@ impl Store {
 
 /// Compares what the client thinks it deletes with what there is.
 pub fn check_preconditions(kind: GroupResource<'_>, object: &Value, wanted: &Preconditions) -> Result<(), ApiError> {
-    let name = meta::name(object);
+    let name = Meta::of(object).name();
     if let Some(uid) = &wanted.uid
-        && uid != meta::uid(object)
+        && uid != Meta::of(object).uid()
     {
         let why = format!(
             "the UID in the precondition ({uid}) does not match the UID in record ({}). The object might have been deleted and then recreated",
-            meta::uid(object)
+            Meta::of(object).uid()
         );
         return Err(ApiError::conflict(kind, name, &why));
     }
@@ -126,7 +131,7 @@ fn mark(write: &WriteContext<'_>, options: &DeleteOptions, object: &mut Value) -
         GracefulDeletion::No => false,
     };
     set_propagation_finalizers(object, options.propagation);
-    let held = !meta::finalizers(object).is_empty() || write.strategy.keeps_deleted(object);
+    let held = Meta::of(object).finalizers().next().is_some() || write.strategy.keeps_deleted(object);
     if held && !waits {
         mark_now(write, object);
     }
@@ -140,9 +145,10 @@ fn mark(write: &WriteContext<'_>, options: &DeleteOptions, object: &mut Value) -
 /// Whether the object waits for its grace period; a shorter one than before moves the time forward.
 fn grace(write: &WriteContext<'_>, object: &mut Value, seconds: i64) -> bool {
     let seconds = seconds.max(0);
-    let now = time::parse_rfc3339(write.cx.now).unwrap_or_default();
+    let now = write.cx.now;
+    let after = |at: jiff::Timestamp, seconds: i64| at.saturating_add(jiff::SignedDuration::from_secs(seconds)).unwrap_or(at);
     let before = object.i64_at(&["metadata", "deletionGracePeriodSeconds"]);
-    let deadline = time::parse_rfc3339(object.str_at(&["metadata", "deletionTimestamp"])).ok();
+    let deadline = parse_time(object.str_at(&["metadata", "deletionTimestamp"])).ok();
     match (deadline, before) {
         (Some(deadline), Some(before)) => {
             // Already waiting: only a shorter period counts (upstream BeforeDelete).
@@ -155,20 +161,20 @@ fn grace(write: &WriteContext<'_>, object: &mut Value, seconds: i64) -> bool {
             if seconds == 0 {
                 return false;
             }
-            let start = deadline.plus_seconds(-before);
-            let mut next = start.plus_seconds(seconds);
+            let start = after(deadline, -before);
+            let mut next = after(start, seconds);
             let mut period = seconds;
             if next < now {
                 next = now;
                 period = period.max(1);
             }
-            object.set(&["metadata", "deletionTimestamp"], next.to_rfc3339());
+            object.set(&["metadata", "deletionTimestamp"], format_time(next));
             object.set(&["metadata", "deletionGracePeriodSeconds"], period);
             true
         }
         _ if seconds == 0 => false,
         _ => {
-            object.set(&["metadata", "deletionTimestamp"], now.plus_seconds(seconds).to_rfc3339());
+            object.set(&["metadata", "deletionTimestamp"], format_time(after(now, seconds)));
             object.set(&["metadata", "deletionGracePeriodSeconds"], seconds);
             true
         }
@@ -177,10 +183,9 @@ fn grace(write: &WriteContext<'_>, object: &mut Value, seconds: i64) -> bool {
 
 /// Finalizers keep the object, but its grace is over.
 fn mark_now(write: &WriteContext<'_>, object: &mut Value) {
-    let earlier = object.str_at(&["metadata", "deletionTimestamp"]);
-    let keep = !earlier.is_empty() && earlier <= write.cx.now;
-    if !keep {
-        object.set(&["metadata", "deletionTimestamp"], write.cx.now);
+    let earlier = parse_time(object.str_at(&["metadata", "deletionTimestamp"])).ok();
+    if earlier.is_none_or(|earlier| earlier > write.cx.now) {
+        object.set(&["metadata", "deletionTimestamp"], format_time(write.cx.now));
     }
     object.set(&["metadata", "deletionGracePeriodSeconds"], 0);
 }
@@ -194,7 +199,7 @@ fn bump_generation(object: &mut Value) {
 /// The two finalizers that the garbage collector reads; nothing asked leaves what there is.
 fn set_propagation_finalizers(object: &mut Value, propagation: Option<Propagation>) {
     let Some(propagation) = propagation else { return };
-    let before: Vec<String> = meta::finalizers(object).iter().map(|it| (*it).to_owned()).collect();
+    let before: Vec<String> = Meta::of(object).finalizers().map(str::to_owned).collect();
     let mut after: Vec<String> = before.iter().filter(|it| *it != ORPHAN && *it != FOREGROUND).cloned().collect();
     match propagation {
         Propagation::Orphan => after.push(ORPHAN.into()),
@@ -212,7 +217,7 @@ fn set_propagation_finalizers(object: &mut Value, propagation: Option<Propagatio
 pub fn gone_after_update(strategy: &dyn Strategy, new: &Value, old: &Value) -> bool {
     let marked = !old.str_at(&["metadata", "deletionTimestamp"]).is_empty();
     marked
-        && meta::finalizers(new).is_empty()
+        && Meta::of(new).finalizers().next().is_none()
         && new.i64_at(&["metadata", "deletionGracePeriodSeconds"]).unwrap_or(0) == 0
         && !strategy.keeps_deleted(new)
 }

@@ -3,7 +3,7 @@
 
 use super::WriteContext;
 use crate::{
-    api::{ApiError, ErrorList, meta},
+    api::{ApiError, ErrorList, duration::format_time, meta::Meta, unique},
     object::Value,
     registry::{
         resource::Resource,
@@ -11,35 +11,17 @@ use crate::{
     },
 };
 
-/// The longest base of a generated name, so that base and suffix fit a DNS label (upstream maxGeneratedNameLength).
-const MAX_GENERATED_BASE: usize = 58;
-
-/// Letters and digits that make no words (apimachinery `pkg/util/rand`).
-const ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
-
-/// A name out of a generateName: its first 58 bytes and five random characters.
-pub fn random_name(base: &str) -> String {
-    let mut end = base.len().min(MAX_GENERATED_BASE);
-    while !base.is_char_boundary(end) {
-        end -= 1;
-    }
-    let mut name = base[..end].to_owned();
-    let random: [u8; 5] = crate::api::uid::random_bytes();
-    name.extend(random.iter().map(|byte| ALPHABET[usize::from(*byte) % ALPHABET.len()] as char));
-    name
-}
-
 /// Sets what the server decides, runs the strategy and judges the result.
 pub fn before_create(resource: &Resource, write: &WriteContext<'_>, new: &mut Value) -> Result<(), ApiError> {
     let metadata = new.make(&["metadata"]).make_object();
     for name in ["deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "resourceVersion"] {
         metadata.remove(name);
     }
-    metadata.insert("creationTimestamp", write.cx.now);
-    metadata.insert("uid", crate::api::uid::new_uid());
+    metadata.insert("creationTimestamp", format_time(write.cx.now));
+    metadata.insert("uid", unique::uuid());
     let base = metadata.get("generateName").and_then(Value::as_str).unwrap_or("").to_owned();
     if !base.is_empty() && metadata.get("name").and_then(Value::as_str).unwrap_or("").is_empty() {
-        metadata.insert("name", random_name(&base));
+        metadata.insert("name", unique::generate_name(&base));
     }
     metadata.remove("generation");
     write.strategy.prepare_for_create(&write.cx, new);
@@ -81,7 +63,7 @@ fn refuse(resource: &Resource, new: &Value, errors: &ErrorList) -> Result<(), Ap
     if errors.is_empty() {
         return Ok(());
     }
-    Err(ApiError::invalid(&resource.group, &resource.kind, meta::name(new), errors))
+    Err(ApiError::invalid(&resource.group, &resource.kind, Meta::of(new).name(), errors))
 }
 
 /// Whether a write would change nothing: everything equal but the resourceVersion and the times of managedFields.
