@@ -2,12 +2,17 @@
 //!
 //! Durations are whole nanoseconds in an `i64`, as Go has them (292 years either way). Times are
 //! [`jiff::Timestamp`]s; [`parse_time`] and [`parse_micro_time`] take what Go's `time.Parse` takes for the two
-//! layouts of metav1 and give its error texts; printing is UTC, to the second or the microsecond. Mirrors Go's
+//! layouts of metav1 and give its error texts; printing is UTC, to the second or the microsecond. A timestamp ends
+//! 26 hours before the year 9999 does; later times saturate there, but keep their text ([`canonical_time`]). Mirrors Go's
 //! `time/format.go`, apimachinery `pkg/apis/meta/v1/{time,micro_time,duration}.go` and `pkg/util/duration`.
 
 use std::fmt;
 
-use jiff::{Timestamp, civil, tz::Offset};
+use jiff::{
+    SignedDuration, Timestamp,
+    civil::{self, DateTime},
+    tz::Offset,
+};
 
 use crate::object::Value;
 
@@ -15,9 +20,6 @@ use crate::object::Value;
 const SECONDS: &str = "2006-01-02T15:04:05Z07:00";
 /// Layout of `metav1.MicroTime`.
 const MICROSECONDS: &str = "2006-01-02T15:04:05.000000Z07:00";
-
-/// Seconds from the Unix epoch to Go's zero time, 0001-01-01T00:00:00Z, which metav1 prints as null.
-const ZERO_SECOND: i64 = -62_135_596_800;
 
 /// Why a text is no time or duration, in Go's words.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,9 +53,9 @@ fn quote(text: &[u8]) -> String {
 
 /// The text in a JSON value, or the error encoding/json gives for another type.
 fn text_of(value: &Value) -> Result<&str, TimeError> {
-    value.as_str().ok_or_else(|| {
-        TimeError(format!("json: cannot unmarshal {} into Go value of type string", value.json_type()))
-    })
+    value
+        .as_str()
+        .ok_or_else(|| TimeError(format!("json: cannot unmarshal {} into Go value of type string", value.json_type())))
 }
 
 /// Parses a Go duration (`1h30m`, `-1.5s`, `0`) to nanoseconds.
@@ -228,54 +230,64 @@ pub fn age(since: Timestamp, now: Timestamp) -> String {
 
 /// Parses a `metav1.Time`. A fraction of a second is taken and lost when printed.
 pub fn parse_time(text: &str) -> Result<Timestamp, TimeError> {
-    Reader::new(text, SECONDS).time()
+    Reader::new(text, SECONDS).time().map(timestamp)
 }
 
 /// Parses a `metav1.MicroTime`: exactly six digits after the point.
 pub fn parse_micro_time(text: &str) -> Result<Timestamp, TimeError> {
-    Reader::new(text, MICROSECONDS).time()
+    Reader::new(text, MICROSECONDS).time().map(timestamp)
+}
+
+fn timestamp(utc: DateTime) -> Timestamp {
+    // Only the last hours of 9999 are beyond it: years begin at 0 in both layouts, and an offset takes a day at most.
+    Offset::UTC.to_timestamp(utc).unwrap_or(Timestamp::MAX)
 }
 
 /// `2024-01-02T03:04:05Z`.
 pub fn format_time(at: Timestamp) -> String {
-    let t = Offset::UTC.to_datetime(at);
-    format!("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}Z", t.year(), t.month(), t.day(), t.hour(), t.minute(), t.second())
+    print_seconds(Offset::UTC.to_datetime(at))
 }
 
 /// `2024-01-02T03:04:05.000006Z`.
 pub fn format_micro_time(at: Timestamp) -> String {
-    let mut text = format_time(at);
+    print_microseconds(Offset::UTC.to_datetime(at))
+}
+
+fn print_seconds(t: DateTime) -> String {
+    format!("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}Z", t.year(), t.month(), t.day(), t.hour(), t.minute(), t.second())
+}
+
+fn print_microseconds(t: DateTime) -> String {
+    let mut text = print_seconds(t);
     text.pop();
-    let t = Offset::UTC.to_datetime(at);
     text.push_str(&format!(".{:06}Z", t.subsec_nanosecond() / 1000));
     text
 }
 
-/// Whether this is Go's zero time, which stands for "not set".
+/// Go's zero time, which stands for "not set" and is printed as null.
+const ZERO: DateTime = civil::date(1, 1, 1).at(0, 0, 0, 0);
+
+/// Whether this is Go's zero time.
 pub fn is_zero_time(at: Timestamp) -> bool {
-    at.as_second() == ZERO_SECOND && at.subsec_nanosecond() == 0
+    Offset::UTC.to_datetime(at) == ZERO
 }
 
 /// A `metav1.Time` in JSON as it is stored: UTC, whole seconds, null for the zero time.
 pub fn canonical_time(value: &Value) -> Result<Value, TimeError> {
-    canonical(value, parse_time, format_time)
+    canonical(value, SECONDS, print_seconds)
 }
 
 /// The same for a `metav1.MicroTime`.
 pub fn canonical_micro_time(value: &Value) -> Result<Value, TimeError> {
-    canonical(value, parse_micro_time, format_micro_time)
+    canonical(value, MICROSECONDS, print_microseconds)
 }
 
-fn canonical(
-    value: &Value,
-    parse: fn(&str) -> Result<Timestamp, TimeError>,
-    format: fn(Timestamp) -> String,
-) -> Result<Value, TimeError> {
+fn canonical(value: &Value, layout: &'static str, print: fn(DateTime) -> String) -> Result<Value, TimeError> {
     if value.is_null() {
         return Ok(Value::Null);
     }
-    let at = parse(text_of(value)?)?;
-    Ok(if is_zero_time(at) { Value::Null } else { format(at).into() })
+    let at = Reader::new(text_of(value)?, layout).time()?;
+    Ok(if at == ZERO { Value::Null } else { print(at).into() })
 }
 
 /// Go's `time.Parse` for the two layouts.
@@ -299,7 +311,8 @@ impl<'a> Reader<'a> {
         TimeError(format!("parsing time {}: {what} out of range", quote(self.text)))
     }
 
-    fn time(&mut self) -> Result<Timestamp, TimeError> {
+    /// The time in UTC.
+    fn time(&mut self) -> Result<DateTime, TimeError> {
         let year = self.year()?;
         let month = self.number(b'-', "01", true)?;
         if !(1..=12).contains(&month) {
@@ -326,9 +339,8 @@ impl<'a> Reader<'a> {
         }
         let date = civil::Date::new(year, month, day).map_err(|_| self.range("day"))?;
         let local = date.at(hour, minute, second, nanosecond);
-        // What the offset pushes out of the years -9999 to 9999 is the one thing Go takes and this refuses.
-        let utc = Offset::UTC.to_timestamp(local).map_err(|_| self.range("year"))?;
-        utc.checked_sub(jiff::SignedDuration::from_secs(offset)).map_err(|_| self.range("year"))
+        // What an offset pushes out of the years -9999 to 9999 is the one thing Go takes and this refuses.
+        local.checked_sub(SignedDuration::from_secs(offset)).map_err(|_| self.range("year"))
     }
 
     fn year(&mut self) -> Result<i16, TimeError> {

@@ -75,6 +75,7 @@ pub enum ErrorType {
     Forbidden,
     NotFound,
     TooLong,
+    TooShort,
     TooMany,
     TooFew,
     Internal,
@@ -92,6 +93,7 @@ impl ErrorType {
             Self::Forbidden => "FieldValueForbidden",
             Self::NotFound => "FieldValueNotFound",
             Self::TooLong => "FieldValueTooLong",
+            Self::TooShort => "FieldValueTooShort",
             Self::TooMany => "FieldValueTooMany",
             Self::TooFew => "FieldValueTooFew",
             Self::Internal => "InternalError",
@@ -107,6 +109,7 @@ impl ErrorType {
             Self::Forbidden => "Forbidden",
             Self::NotFound => "Not found",
             Self::TooLong => "Too long",
+            Self::TooShort => "Too short",
             Self::TooMany => "Too many",
             Self::TooFew => "Too few",
             Self::Internal => "Internal error",
@@ -120,6 +123,10 @@ pub struct FieldError {
     pub field: String,
     /// The text without the field: `Invalid value: "x": must be …`. What the cause's `message` is.
     pub body: String,
+    /// The rule that found it (`format=k8s-label-key`, `minimum`), where upstream names one; `""` elsewhere.
+    pub origin: &'static str,
+    /// Whether a declarative rule may say the same, and then says it instead.
+    pub covered: bool,
 }
 
 impl fmt::Display for FieldError {
@@ -151,15 +158,33 @@ pub fn quote(text: &str) -> String {
             '\u{8}' => out.push_str("\\b"),
             '\u{b}' => out.push_str("\\v"),
             '\u{c}' => out.push_str("\\f"),
-            c if (c as u32) < 0x20 || c as u32 == 0x7f => out.push_str(&format!("\\x{:02x}", c as u32)),
-            c if (0x80..0xa0).contains(&(c as u32)) || c == '\u{ad}' || c == '\u{feff}' || ('\u{2028}'..='\u{2029}').contains(&c) => {
-                out.push_str(&format!("\\u{:04x}", c as u32))
-            }
-            c => out.push(c),
+            c if is_printable(c) => out.push(c),
+            c if c.is_ascii() => out.push_str(&format!("\\x{:02x}", c as u32)),
+            c if (c as u32) < 0x10000 => out.push_str(&format!("\\u{:04x}", c as u32)),
+            c => out.push_str(&format!("\\U{:08x}", c as u32)),
         }
     }
     out.push('"');
     out
+}
+
+/// Go's `unicode.IsPrint`: letters, marks, numbers, punctuation, symbols, and the ASCII space.
+pub fn is_printable(c: char) -> bool {
+    if c.is_ascii() {
+        return (' '..='~').contains(&c);
+    }
+    // The standard library knows: a character after the first is escaped only where it is not printable.
+    let mut text = String::from("a");
+    text.push(c);
+    text.escape_debug().nth(1) == Some(c)
+}
+
+fn items(count: usize) -> &'static str {
+    if count == 1 { "item" } else { "items" }
+}
+
+fn characters(count: usize) -> &'static str {
+    if count == 1 { "character" } else { "characters" }
 }
 
 impl FieldError {
@@ -173,7 +198,7 @@ impl FieldError {
             body.push_str(": ");
             body.push_str(detail);
         }
-        Self { kind, field: field.to_string(), body }
+        Self { kind, field: field.to_string(), body, origin: "", covered: false }
     }
 
     pub fn required(field: &dyn fmt::Display, detail: &str) -> Self {
@@ -192,6 +217,23 @@ impl FieldError {
     /// For values that upstream prints in a form of its own (Go structs, maps): `shown` is used as it is.
     pub fn invalid_shown(field: &dyn fmt::Display, shown: impl Into<String>, detail: &str) -> Self {
         Self::new(ErrorType::Invalid, field, Some(shown.into()), detail)
+    }
+
+    /// Like [`FieldError::invalid`], without the value: what is wrong is not in it, or it must not be shown.
+    pub fn invalid_omitted(field: &dyn fmt::Display, detail: &str) -> Self {
+        Self::new(ErrorType::Invalid, field, None, detail)
+    }
+
+    /// Names the rule that found it.
+    pub fn with_origin(mut self, origin: &'static str) -> Self {
+        self.origin = origin;
+        self
+    }
+
+    /// Lets an enforced declarative rule of the same origin say it instead.
+    pub fn covered_by_declarative(mut self) -> Self {
+        self.covered = true;
+        self
     }
 
     pub fn type_invalid(field: &dyn fmt::Display, shown: impl Into<String>, detail: &str) -> Self {
@@ -227,14 +269,34 @@ impl FieldError {
         Self::new(ErrorType::TooLong, field, None, &format!("may not be more than {max} {unit}"))
     }
 
+    /// `may not be more than <max> characters`.
+    pub fn too_long_characters(field: &dyn fmt::Display, max: usize) -> Self {
+        Self::new(ErrorType::TooLong, field, None, &format!("may not be more than {max} {}", characters(max)))
+    }
+
+    /// `value is too long`, where the limit is not told.
+    pub fn too_long_unbounded(field: &dyn fmt::Display) -> Self {
+        Self::new(ErrorType::TooLong, field, None, "value is too long")
+    }
+
+    /// `must be at least <min> characters`.
+    pub fn too_short(field: &dyn fmt::Display, min: usize) -> Self {
+        Self::new(ErrorType::TooShort, field, None, &format!("must be at least {min} {}", characters(min)))
+    }
+
+    /// `has too many items`, where the limit is not told.
+    pub fn too_many_unbounded(field: &dyn fmt::Display, actual: usize) -> Self {
+        Self::new(ErrorType::TooMany, field, Some(actual.to_string()), "has too many items")
+    }
+
     pub fn too_many(field: &dyn fmt::Display, actual: usize, max: usize) -> Self {
-        let unit = if max == 1 { "item" } else { "items" };
-        Self::new(ErrorType::TooMany, field, Some(actual.to_string()), &format!("must have at most {max} {unit}"))
+        let detail = format!("must have at most {max} {}", items(max));
+        Self::new(ErrorType::TooMany, field, Some(actual.to_string()), &detail)
     }
 
     pub fn too_few(field: &dyn fmt::Display, actual: usize, min: usize) -> Self {
-        let unit = if min == 1 { "item" } else { "items" };
-        Self::new(ErrorType::TooFew, field, Some(actual.to_string()), &format!("must have at least {min} {unit}"))
+        let detail = format!("must have at least {min} {}", items(min));
+        Self::new(ErrorType::TooFew, field, Some(actual.to_string()), &detail)
     }
 
     pub fn internal(field: &dyn fmt::Display, detail: &str) -> Self {
@@ -284,7 +346,7 @@ impl FromIterator<FieldError> for ErrorList {
     }
 }
 
-/// One error plain, several as `[a, b]` without repetitions; as Go's aggregate prints.
+/// Nothing for none, one error plain, several as `[a, b]` without repetitions; as Go's aggregate prints.
 impl fmt::Display for ErrorList {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut texts: Vec<String> = Vec::new();
@@ -296,6 +358,7 @@ impl fmt::Display for ErrorList {
             }
         }
         match texts.as_slice() {
+            [] => Ok(()),
             [only] => f.write_str(only),
             _ => write!(f, "[{}]", texts.join(", ")),
         }

@@ -36,9 +36,8 @@ impl Selector {
         let mut parts = split_terms(text);
         parts.sort_unstable();
         let terms = parts.into_iter().filter(|part| !part.is_empty()).map(|part| {
-            let (field, negated, value) = split_term(part).ok_or_else(|| {
-                SelectorError(format!("invalid selector: '{text}'; can't understand '{part}'"))
-            })?;
+            let (field, negated, value) = split_term(part)
+                .ok_or_else(|| SelectorError(format!("invalid selector: '{text}'; can't understand '{part}'")))?;
             let value = unescape(value)?;
             Ok(Term { field: field.into(), value, negated })
         });

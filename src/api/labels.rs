@@ -98,7 +98,7 @@ impl Requirement {
         }
         let path = Path::new("values");
         if let Some(why) = wrong_count(operator, values.len()) {
-            let shown: Value = values.to_vec().into();
+            let shown: Value = if values.is_empty() { Value::Null } else { values.to_vec().into() };
             errors.push(FieldError::invalid(&path, shown, why));
         }
         if matches!(operator, Operator::GreaterThan | Operator::LessThan) {
@@ -246,8 +246,7 @@ impl Selector {
                     return Err(SelectorError(format!("{quoted} is not a valid label selector operator")));
                 }
             };
-            let values: Vec<&str> =
-                expression.array_at(&["values"]).iter().map(|v| v.as_str().unwrap_or("")).collect();
+            let values: Vec<&str> = expression.array_at(&["values"]).iter().map(|v| v.as_str().unwrap_or("")).collect();
             requirements.push(Requirement::new(expression.str_at(&["key"]), operator, &values)?);
         }
         Ok(Self::from_requirements(requirements))
@@ -397,9 +396,8 @@ impl<'a> Parser<'a> {
             match self.peek() {
                 Token::Word(_) | Token::Symbol("!") => {
                     let requirement = self.requirement();
-                    requirements.push(
-                        requirement.map_err(|e| SelectorError(format!("unable to parse requirement: {e}")))?,
-                    );
+                    requirements
+                        .push(requirement.map_err(|e| SelectorError(format!("unable to parse requirement: {e}")))?);
                     match self.next() {
                         Token::End => return Ok(requirements),
                         Token::Symbol(",") => match self.peek() {

@@ -27,7 +27,8 @@ const DNS1035_MSG: &str = "a DNS-1035 label must consist of lower case alphanume
 const WILDCARD_FMT: &str = r"\*\.[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*";
 const WILDCARD_MSG: &str = "a wildcard DNS-1123 subdomain must start with '*.', followed by a valid DNS subdomain, which must consist of lower case alphanumeric characters, '-' or '.' and end with an alphanumeric character";
 const LABEL_KEY_FMT: &str = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]";
-const LABEL_KEY_MSG: &str = "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character";
+const LABEL_KEY_MSG: &str =
+    "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character";
 const LABEL_VALUE_FMT: &str = "(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?";
 const LABEL_VALUE_MSG: &str = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character";
 const CONDITION_REASON_FMT: &str = "[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?";
@@ -210,8 +211,10 @@ pub fn is_qualified_name(value: &str) -> Messages {
         _ => {
             let text = regex_error(LABEL_KEY_MSG, LABEL_KEY_FMT, &["MyName", "my.name", "123-abc"]);
             errors.push(
-                format!("a valid label key {text} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')")
-                    .into(),
+                format!(
+                    "a valid label key {text} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
+                )
+                .into(),
             );
             return errors;
         }
@@ -323,7 +326,11 @@ pub fn is_valid_percent(value: &str) -> Messages {
 pub fn is_http_header_name(value: &str) -> Messages {
     let fine = !value.is_empty() && value.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-');
     one_unless(fine, || {
-        regex_error("a valid HTTP header must consist of alphanumeric characters or '-'", "[-A-Za-z0-9]+", &["X-Header-Name"])
+        regex_error(
+            "a valid HTTP header must consist of alphanumeric characters or '-'",
+            "[-A-Za-z0-9]+",
+            &["X-Header-Name"],
+        )
     })
 }
 
@@ -388,8 +395,7 @@ pub fn is_decimal_integer(value: &str) -> Messages {
         return vec!["must be non-empty".into()];
     }
     let digits = value.strip_prefix('-').unwrap_or(value).as_bytes();
-    let fine = value == "0"
-        || (matches!(digits.first(), Some(b'1'..=b'9')) && digits.iter().all(u8::is_ascii_digit));
+    let fine = value == "0" || (matches!(digits.first(), Some(b'1'..=b'9')) && digits.iter().all(u8::is_ascii_digit));
     one_unless(fine, || "must be a valid decimal integer in canonical form".into())
 }
 
@@ -432,8 +438,7 @@ pub fn is_valid_condition_reason(value: &str) -> Messages {
 
 /// What a URL path after a domain may hold (`[A-Za-z0-9/\-._~%!$&'()*+,;=:]+`).
 pub fn is_http_path(value: &str) -> bool {
-    !value.is_empty()
-        && value.bytes().all(|b| b.is_ascii_alphanumeric() || b"/-._~%!$&'()*+,;=:".contains(&b))
+    !value.is_empty() && value.bytes().all(|b| b.is_ascii_alphanumeric() || b"/-._~%!$&'()*+,;=:".contains(&b))
 }
 
 /// Checks a name; the flag says that it is a `generateName`, to which a suffix will be added.
@@ -443,7 +448,9 @@ pub type NameFn = fn(&str, bool) -> Messages;
 fn mask_trailing_dash(name: &str, prefix: bool) -> Cow<'_, str> {
     match name.strip_suffix('-') {
         // Upstream cuts the byte before the dash too; where that is half a character, no rule lets the name pass.
-        Some(rest) if prefix && rest.ends_with(|c: char| c.is_ascii()) => format!("{}a", &rest[..rest.len() - 1]).into(),
+        Some(rest) if prefix && rest.ends_with(|c: char| c.is_ascii()) => {
+            format!("{}a", &rest[..rest.len() - 1]).into()
+        }
         _ => name.into(),
     }
 }

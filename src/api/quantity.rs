@@ -310,7 +310,7 @@ impl Quantity {
             // Decimal text is read back to the nearest double.
             Amount::Big(value, scale) => (value.to_string().parse().unwrap_or(f64::NAN), *scale),
         };
-        if scale == 0 { base } else { base * pow10(scale) }
+        if scale == 0 || base == 0.0 { base } else { base * pow10(scale) }
     }
 
     /// Rounds away from zero to units of `10^scale`; says whether nothing was lost.

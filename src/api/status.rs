@@ -150,6 +150,51 @@ impl ApiError {
         Self::new(409, Reason::AlreadyExists, format!("{gr} {} already exists", quote(name))).about(gr, name)
     }
 
+    /// Every generated name was taken.
+    pub fn generate_name_conflict(gr: GroupResource<'_>, name: &str, retry_after_seconds: u32) -> Self {
+        let message = format!(
+            "{gr} {} already exists, the server was not able to generate a unique name for the object",
+            quote(name)
+        );
+        let mut error = Self::new(409, Reason::AlreadyExists, message).about(gr, name);
+        if let Some(details) = &mut error.details {
+            details.retry_after_seconds = retry_after_seconds;
+        }
+        error
+    }
+
+    /// Fields that other managers own; one cause for each.
+    pub fn apply_conflict(causes: Vec<Cause>, message: impl Into<String>) -> Self {
+        Self::new(409, Reason::Conflict, message).with_details(Details { causes, ..Details::default() })
+    }
+
+    /// What an answer that is no Status means (webhooks, proxied requests). `unexpected` keeps `message` as a cause.
+    pub fn generic_server_response(
+        code: u16,
+        verb: &str,
+        gr: GroupResource<'_>,
+        name: &str,
+        message: &str,
+        retry_after_seconds: u32,
+        unexpected: bool,
+    ) -> Self {
+        let (reason, mut text) = response_reason(code, verb, message);
+        if !(gr.resource.is_empty() && gr.group.is_empty()) {
+            let verb = verb.to_lowercase();
+            text =
+                if name.is_empty() { format!("{text} ({verb} {gr})") } else { format!("{text} ({verb} {gr} {name})") };
+        }
+        let mut error = Self::new(code, reason, text).about(gr, name);
+        if let Some(details) = &mut error.details {
+            details.retry_after_seconds = retry_after_seconds;
+            if unexpected {
+                let reason = "UnexpectedServerResponse".into();
+                details.causes.push(Cause { reason, message: message.into(), field: String::new() });
+            }
+        }
+        error
+    }
+
     pub fn conflict(gr: GroupResource<'_>, name: &str, why: &str) -> Self {
         Self::new(409, Reason::Conflict, format!("Operation cannot be fulfilled on {gr} {}: {why}", quote(name)))
             .about(gr, name)
@@ -168,12 +213,14 @@ impl ApiError {
     /// `group` and `kind` name the object's kind (not the plural).
     pub fn invalid(group: &str, kind: &str, name: &str, errors: &ErrorList) -> Self {
         let gk = GroupResource::new(group, kind);
-        let mut error = Self::new(422, Reason::Invalid, format!("{gk} {} is invalid: {errors}", quote(name)));
+        let colon = if errors.is_empty() { "" } else { ": " };
+        let mut error = Self::new(422, Reason::Invalid, format!("{gk} {} is invalid{colon}{errors}", quote(name)));
         let causes = errors
             .iter()
             .map(|e| Cause { reason: e.kind.reason().into(), message: e.body.clone(), field: e.field.clone() })
             .collect();
-        error.details = Some(Details { name: name.into(), group: group.into(), kind: kind.into(), causes, ..Details::default() });
+        error.details =
+            Some(Details { name: name.into(), group: group.into(), kind: kind.into(), causes, ..Details::default() });
         error
     }
 
@@ -219,7 +266,8 @@ impl ApiError {
 
     /// A read that asks for a revision that is not there yet.
     pub fn too_large_resource_version(asked: u64, current: u64, retry_after_seconds: u32) -> Self {
-        let mut error = Self::timeout(&format!("Too large resource version: {asked}, current: {current}"), retry_after_seconds);
+        let mut error =
+            Self::timeout(&format!("Too large resource version: {asked}, current: {current}"), retry_after_seconds);
         if let Some(details) = &mut error.details {
             details.causes.push(Cause {
                 reason: "ResourceVersionTooLarge".into(),
@@ -281,6 +329,41 @@ impl ApiError {
         status.insert("code", i64::from(self.code));
         status.into()
     }
+}
+
+fn response_reason(code: u16, verb: &str, message: &str) -> (Reason, String) {
+    let (reason, text) = match code {
+        409 if verb == "POST" => (Reason::AlreadyExists, "the server reported a conflict"),
+        409 => (Reason::Conflict, "the server reported a conflict"),
+        404 => (Reason::NotFound, "the server could not find the requested resource"),
+        400 => (Reason::BadRequest, "the server rejected our request for an unknown reason"),
+        401 => (Reason::Unauthorized, "the server has asked for the client to provide credentials"),
+        403 => (Reason::Forbidden, message),
+        406 if matches!(message, "" | "unknown") => {
+            (Reason::NotAcceptable, "the server was unable to respond with a content type that the client supports")
+        }
+        406 => (Reason::NotAcceptable, message),
+        415 => (Reason::UnsupportedMediaType, message),
+        405 => (Reason::MethodNotAllowed, "the server does not allow this method on the requested resource"),
+        422 => (Reason::Invalid, "the server rejected our request due to an error in our request"),
+        503 => (Reason::ServiceUnavailable, "the server is currently unable to handle the request"),
+        504 => (
+            Reason::Timeout,
+            "the server was unable to return a response in the time allotted, but may still be processing the request",
+        ),
+        429 => {
+            (Reason::TooManyRequests, "the server has received too many requests and has asked us to try again later")
+        }
+        500.. => {
+            let text = format!("an error on the server ({}) has prevented the request from succeeding", quote(message));
+            return (Reason::InternalError, text);
+        }
+        _ => {
+            let text = format!("the server responded with the status code {code} but did not return more information");
+            return (Reason::Unknown, text);
+        }
+    };
+    (reason, text.to_owned())
 }
 
 impl Details {

@@ -49,12 +49,37 @@ mod tests {
 
     #[test]
     fn stable_comes_before_beta_before_alpha_before_the_rest() {
-        let mut versions =
-            ["foo10", "v1alpha1", "v11alpha2", "v10", "v1beta12", "v2", "v11beta2", "foo1", "v1", "v", "v1gamma", "v1beta"];
+        let mut versions = [
+            "foo10",
+            "v1alpha1",
+            "v11alpha2",
+            "v10",
+            "v1beta12",
+            "v2",
+            "v11beta2",
+            "foo1",
+            "v1",
+            "v",
+            "v1gamma",
+            "v1beta",
+        ];
         sort_descending(&mut versions);
         assert_eq!(
             versions,
-            ["v10", "v2", "v1", "v11beta2", "v1beta12", "v11alpha2", "v1alpha1", "foo1", "foo10", "v", "v1beta", "v1gamma"]
+            [
+                "v10",
+                "v2",
+                "v1",
+                "v11beta2",
+                "v1beta12",
+                "v11alpha2",
+                "v1alpha1",
+                "foo1",
+                "foo10",
+                "v",
+                "v1beta",
+                "v1gamma"
+            ]
         );
     }
 
