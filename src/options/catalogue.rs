@@ -7,8 +7,8 @@ pub struct Catalogue {
     /// In the fixed order in which they run.
     pub admission_plugins: Vec<PluginEntry>,
     pub controllers: Vec<ControllerEntry>,
-    /// Group names of the API ("" is the core group).
-    pub api_groups: Vec<String>,
+    /// Every "group/version" there is, served by default or not; "/v1" is the core group's.
+    pub api_versions: Vec<String>,
 }
 
 /// An admission plugin's name.

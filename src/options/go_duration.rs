@@ -105,7 +105,9 @@ mod tests {
 
     #[test]
     fn what_go_prints_is_read_back() {
-        for text in ["0s", "1ns", "1.5µs", "50ms", "1.25ms", "1s", "1.5s", "1m0s", "5m0s", "1h0m0s", "2h3m4.5s", "-1m0s"] {
+        for text in
+            ["0s", "1ns", "1.5µs", "50ms", "1.25ms", "1s", "1.5s", "1m0s", "5m0s", "1h0m0s", "2h3m4.5s", "-1m0s"]
+        {
             assert_eq!(format(parse(text).unwrap()), text);
         }
         assert_eq!(parse("1h30m").unwrap(), 5400_000_000_000);

@@ -1,13 +1,44 @@
-//! Options: raw → completed → validated.
+//! Options: what may be configured, in three phases that each have a type of their own.
+//!
+//! [`ServerRunOptions`] is what was written (`load`: files, variables, flags, every value with its place);
+//! `complete()` makes [`CompletedOptions`] of it, in which nothing is undecided; `validate()` makes
+//! [`ValidatedOptions`], which exists only if nothing was wrong, or gives every problem at once.
+//!
+//! A validated value holds no handles, is never changed, and is equal to another only if every option and the
+//! contents of every referenced file are. Secrets hide in debug output. Only `load` touches the disk, so that all
+//! else is tested by the hundred and run again on every reload. Nothing here knows admission plugins, controllers or
+//! kinds: their names come in as a [`Catalogue`].
+//!
+//! Read on in `raw/` (what may be written), `flags.rs` (kube-apiserver's flags), `load.rs`, `complete/`.
 
 pub mod catalogue;
+mod command_line;
+mod complete;
 pub mod completed;
-pub mod go_duration;
+mod csv;
+pub mod flags;
+mod gates;
+mod go_duration;
+mod invocation;
+mod layers;
+mod load;
+pub mod problem;
 pub mod raw;
+pub mod schema;
 pub mod token_file;
 pub mod types;
-pub mod validate;
+mod validate;
 
 pub use catalogue::Catalogue;
+pub use command_line::{CommandLine, parse as parse_command_line, usage};
+pub use complete::CompletedOptions;
 pub use completed::Sections;
-pub use validate::ValidatedOptions;
+pub use invocation::{DEFAULT_CONFIG, Invocation};
+pub use load::{ServerRunOptions, WatchPaths};
+pub use problem::{KeyPath, Origin, Problem, Warning};
+pub use validate::{Problems, ValidatedOptions};
+
+/// Reads, completes and validates what the invocation names: the whole way, for start, check and reload alike.
+pub fn read(invocation: &Invocation, catalogue: &Catalogue) -> Result<ValidatedOptions, Problems> {
+    ServerRunOptions::load(invocation).complete(catalogue).validate()
+}

@@ -35,7 +35,7 @@ pub use reload::Reload;
 pub use serving::{Serving, SniEntry};
 pub use state::State;
 pub use storage::Storage;
-pub use telemetry::{LoggingFormat, Telemetry};
+pub use telemetry::Telemetry;
 
 /// kenter's configuration.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

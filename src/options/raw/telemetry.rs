@@ -9,9 +9,9 @@ use serde::{Deserialize, Serialize};
 pub struct Telemetry {
     /// How log lines look.
     ///
-    /// Default: text. Class: live. Mirrors --logging-format (component-base logs/api/v1/options.go).
+    /// Range: text, for people; json, one object a line. Default: text. Class: live. Mirrors --logging-format (component-base logs/api/v1/options.go).
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub logging_format: Option<LoggingFormat>,
+    pub logging_format: Option<String>,
     /// How much is logged: 0 to 3 what matters, 4 and 5 details too, 6 and more everything.
     ///
     /// Range: 0 to 10. Default: 0. Class: live. Mirrors -v (component-base logs/api/v1/options.go).
@@ -27,14 +27,4 @@ pub struct Telemetry {
     /// Default: false. Class: live. kenter's own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub access_log: Option<bool>,
-}
-
-/// How log lines look.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum LoggingFormat {
-    /// For people.
-    Text,
-    /// One JSON object a line.
-    Json,
 }
