@@ -12,6 +12,9 @@
 
 pub mod authn;
 pub mod authz;
+pub mod escalation;
+pub mod impersonation;
+pub mod review;
 #[cfg(test)]
 pub mod testing;
 pub mod user;

@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
+use crate::api::names::{is_dns1123_label, is_dns1123_subdomain};
 use crate::object::{Map, Value};
 
 /// The group whose members may do everything, before any configured authorizer is asked.
@@ -98,23 +99,11 @@ pub fn split_node(username: &str) -> Option<&str> {
 }
 
 fn is_dns_label(text: &str) -> bool {
-    let inner = |c: u8| c.is_ascii_lowercase() || c.is_ascii_digit();
-    let bytes = text.as_bytes();
-    text.len() <= 63
-        && bytes.first().is_some_and(|c| inner(*c))
-        && bytes.last().is_some_and(|c| inner(*c))
-        && bytes.iter().all(|c| inner(*c) || *c == b'-')
+    is_dns1123_label(text).is_empty()
 }
 
 fn is_dns_subdomain(text: &str) -> bool {
-    let inner = |c: u8| c.is_ascii_lowercase() || c.is_ascii_digit();
-    let part = |part: &str| {
-        let bytes = part.as_bytes();
-        bytes.first().is_some_and(|c| inner(*c))
-            && bytes.last().is_some_and(|c| inner(*c))
-            && bytes.iter().all(|c| inner(*c) || *c == b'-')
-    };
-    text.len() <= 253 && text.split('.').all(part)
+    is_dns1123_subdomain(text).is_empty()
 }
 
 #[cfg(test)]

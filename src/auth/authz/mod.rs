@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use futures_util::future::{BoxFuture, Either, Ready, ready};
 
+use crate::api::{fields, labels};
 use crate::auth::user::{MASTERS, UserInfo};
 
 mod fixed;
@@ -38,9 +39,9 @@ pub struct Attributes<'a> {
     /// Whether the request is about a resource (else about `path`).
     pub resource_request: bool,
     pub path: &'a str,
-    /// The requirements of the field selector, as far as they could be parsed.
-    pub field_selector: &'a [SelectorRequirement],
-    pub label_selector: &'a [SelectorRequirement],
+    /// What the field selector requires; nothing where there is none or it could not be parsed.
+    pub field_selector: &'a [fields::Term],
+    pub label_selector: &'a [labels::Requirement],
 }
 
 impl<'a> Attributes<'a> {
@@ -71,15 +72,6 @@ impl<'a> Attributes<'a> {
         attributes.resource = resource;
         attributes
     }
-}
-
-/// One requirement of a selector (`metav1.FieldSelectorRequirement`, `metav1.LabelSelectorRequirement`).
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SelectorRequirement {
-    pub key: String,
-    /// `=`, `!=` for fields; `In`, `NotIn`, `Exists`, `DoesNotExist`, … for labels.
-    pub operator: String,
-    pub values: Vec<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -307,6 +307,14 @@ impl Rbac {
         });
         (rules, errors)
     }
+
+    /// The rules of the role that a binding in `namespace` (`""`: of the cluster) refers to; `None` where there is no
+    /// such role.
+    pub fn rules_of_reference(&self, kind: &str, namespace: &str, name: &str) -> Option<Arc<[PolicyRule]>> {
+        let namespace = if kind == "Role" { Some(namespace) } else { None };
+        let (resource, place) = namespace.map_or(("clusterroles", ""), |namespace| ("roles", namespace));
+        self.reader.get(GROUP, resource, place, name).map(|role| PolicyRule::all_of(&role).into())
+    }
 }
 
 /// Where a rule comes from.
