@@ -252,7 +252,7 @@ impl<'t> Walker<'t> {
         });
         for field in it.present() {
             if !map.contains_key(&field.name) {
-                map.insert(field.name.clone(), zero::of(self.table, self.table.get(field.slot.ty)));
+                map.insert(field.name.clone(), zero::of_field(self.table, field));
             }
         }
     }
@@ -266,7 +266,8 @@ impl<'t> Walker<'t> {
                 *value = Value::Null;
             }
         }
-        !zero::is_omitted(field, ty, value)
+        let kept = self.mode == Mode::Decode && field.nil_differs && !value.is_null();
+        kept || !zero::is_omitted(field, ty, value)
     }
 
     fn note_unknown(&mut self, key: &Key, at: &At) {

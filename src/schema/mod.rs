@@ -6,6 +6,7 @@
 
 pub mod builtin;
 pub mod decode;
+pub mod defaults;
 pub mod go_base64;
 mod source;
 pub mod table;

@@ -328,6 +328,9 @@ pub struct Field {
     pub embedded_in: Key,
     /// The feature gate that must be on for the field to be used; empty if none. Several gates are joined by commas.
     pub gate: Key,
+    /// Defaulting tells an empty list or map from a missing one, so decoding keeps it for the function that does (and
+    /// which removes it).
+    pub nil_differs: bool,
     /// The values OpenAPI lists for a string that is an enumeration; empty if it is none.
     pub enumeration: Box<[Key]>,
     /// OpenAPI's `default`, which built-in kinds also show for zero values (`0`, `""`, `{}`) that defaulting never sets.

@@ -17,7 +17,12 @@ pub fn of(table: &Table, ty: &Type) -> Value {
 }
 
 fn of_struct(table: &Table, it: &Struct) -> Map {
-    it.present().map(|field| (field.name.clone(), of(table, table.get(field.slot.ty)))).collect()
+    it.present().map(|field| (field.name.clone(), of_field(table, field))).collect()
+}
+
+/// What Go prints for a member that was never set.
+pub fn of_field(table: &Table, field: &Field) -> Value {
+    if field.slot.pointer { Value::Null } else { of(table, table.get(field.slot.ty)) }
 }
 
 pub fn of_scalar(scalar: Scalar) -> Value {

@@ -27,6 +27,8 @@ SCALARS = {
     "json": ("json", "v1.JSON"),
     "any": ("json", "interface {}"),
 }
+# Lists and maps for which upstream's defaulting functions tell empty from missing.
+NIL_DIFFERS = {("v2.HPAScalingRules", "policies"), ("v1.NodeStatus", "allocatable")}
 # Objects of any kind, like RawExtension.
 UNKNOWN = "io.k8s.apimachinery.pkg.runtime.Unknown"
 
@@ -131,7 +133,7 @@ class Generator:
         yield "\t".join(head)
         order = sorted(fields, key=lambda json_name: json_name.encode())
         for json_name in order:
-            yield self.field_line(*fields[json_name])
+            yield self.field_line(short_go(fact["go"]), *fields[json_name])
         for tag, at in sorted(embedded):
             yield f" @\t{at}\t{tag}"
 
@@ -151,7 +153,7 @@ class Generator:
         for inner, go in later:
             self.members(self.facts[inner], fields, embedded, embedding + [go])
 
-    def field_line(self, field, embedding):
+    def field_line(self, owner, field, embedding):
         flags = "".join(
             letter
             for letter, on in [
@@ -162,6 +164,7 @@ class Generator:
                 ("m", "merge" in field.get("patch_strategy", "")),
                 ("k", "retainKeys" in field.get("patch_strategy", "")),
                 ("x", field.get("patch_strategy") == "replace"),
+                ("n", (owner, field["json"]) in NIL_DIFFERS),
             ]
             if on
         )

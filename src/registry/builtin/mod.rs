@@ -4,3 +4,4 @@
 //! answers which strategy, lifecycle and subresource behaviour its kinds have; a kind that no module knows has the
 //! default strategy.
 
+pub mod defaults;
