@@ -24,7 +24,9 @@ mod layers;
 mod load;
 pub mod problem;
 pub mod raw;
+mod reference;
 pub mod schema;
+mod show;
 pub mod token_file;
 pub mod types;
 mod validate;
@@ -36,6 +38,8 @@ pub use completed::Sections;
 pub use invocation::{DEFAULT_CONFIG, Invocation};
 pub use load::{ServerRunOptions, WatchPaths};
 pub use problem::{KeyPath, Origin, Problem, Warning};
+pub use reference::{json_schema, markdown as reference};
+pub use show::{json as show_json, toml as show_toml, value as show_value, written};
 pub use validate::{Problems, ValidatedOptions};
 
 /// Reads, completes and validates what the invocation names: the whole way, for start, check and reload alike.

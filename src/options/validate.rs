@@ -107,6 +107,10 @@ impl ValidatedOptions {
     pub fn watch(&self) -> &WatchPaths {
         &self.0.watch
     }
+    /// Every referenced file with the key that names it, entries of lists numbered.
+    pub fn referenced_files(&self) -> Vec<(KeyPath, PathBuf)> {
+        file_references(&self.0.raw)
+    }
     /// SHA-256 in hex of a referenced file's contents.
     pub fn file_hash(&self, path: &Path) -> Option<&str> {
         self.0.files.get(path).map(String::as_str)
