@@ -140,8 +140,13 @@ impl Entry {
         })
     }
 
-    /// The same state as part of another resource; the bytes are shared.
-    pub(super) fn moved_to(&self, home: &Arc<Home>) -> Arc<Self> {
+    /// The same state as part of another resource. In place where nobody else holds it, else the bytes are shared.
+    pub(super) fn moved_to(mut self: Arc<Self>, home: &Arc<Home>) -> Arc<Self> {
+        if let Some(entry) = Arc::get_mut(&mut self) {
+            entry.home = Arc::clone(home);
+            entry.attrs = ArcSwapOption::empty();
+            return self;
+        }
         Arc::new(Self {
             key: Arc::clone(&self.key),
             home: Arc::clone(home),

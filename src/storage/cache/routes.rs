@@ -11,7 +11,7 @@ use super::{
     encodings::Encodings,
     entry::{Entry, EventType, Home},
     resource::{Change, ResourceCache},
-    snapshot::Entries,
+    snapshot::{Entries, packed},
 };
 use crate::storage::{Event, KeyValue, Revision};
 
@@ -60,13 +60,10 @@ impl Routes {
 
     fn claim(&mut self, home: &Arc<Home>) -> Entries {
         let from = (Bound::Included(&*home.prefix), Bound::Unbounded);
-        let rows = self.unclaimed.range::<_, str>(from);
-        let rows = rows.take_while(|(key, _)| key.starts_with(&*home.prefix));
-        let claimed: Entries = rows.map(|(key, entry)| (Arc::clone(key), entry.moved_to(home))).collect();
-        for key in claimed.keys() {
-            self.unclaimed.remove(key);
-        }
-        claimed
+        let rows = self.unclaimed.range::<_, str>(from).map(|(key, _)| key);
+        let keys: Vec<_> = rows.take_while(|key| key.starts_with(&*home.prefix)).cloned().collect();
+        let claimed = keys.iter().filter_map(|key| self.unclaimed.remove(key));
+        packed(claimed.map(|entry| entry.moved_to(home)).collect())
     }
 
     pub(super) fn unregister(&mut self, prefix: &str, wakers: &mut Vec<Waker>) {
@@ -135,31 +132,21 @@ impl Routes {
         all
     }
 
-    /// Replaces everything by `entries`, the store at `revision`.
+    /// Replaces everything by `entries` (in key order), the store at `revision`.
     pub(super) fn reset(&mut self, entries: Vec<Arc<Entry>>, revision: Revision, wakers: &mut Vec<Waker>) {
-        let mut parts: HashMap<Box<str>, Entries> = HashMap::new();
-        self.unclaimed = Entries::new();
+        let mut parts: HashMap<&str, Vec<Arc<Entry>>> = HashMap::new();
+        let mut unclaimed = Vec::new();
         for entry in entries {
-            let resource = self.route(entry.key());
-            let home = resource.map_or(&self.home, |resource| &resource.home);
-            // Made while the resource was not registered yet.
-            let entry = if entry.is_at_home(home) { entry } else { entry.moved_to(home) };
-            match resource.map(|resource| resource.prefix()) {
-                None => {
-                    self.unclaimed.insert(Arc::clone(entry.key()), entry);
-                }
-                Some(prefix) => {
-                    if let Some(part) = parts.get_mut(prefix) {
-                        part.insert(Arc::clone(entry.key()), entry);
-                    } else {
-                        parts.insert(prefix.into(), Entries::unit(Arc::clone(entry.key()), entry));
-                    }
-                }
-            }
+            let home = self.home_of(entry.key());
+            let part =
+                if Arc::ptr_eq(home, &self.home) { &mut unclaimed } else { parts.entry(&home.prefix).or_default() };
+            // It may have been made while its resource was not registered yet.
+            part.push(if entry.is_at_home(home) { entry } else { entry.moved_to(home) });
         }
         for (prefix, resource) in &self.by_prefix {
-            resource.reset(parts.remove(prefix).unwrap_or_default(), revision, wakers);
+            resource.reset(packed(parts.remove(&**prefix).unwrap_or_default()), revision, wakers);
         }
+        self.unclaimed = packed(unclaimed);
         self.revision = revision;
     }
 }

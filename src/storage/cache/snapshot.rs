@@ -11,6 +11,23 @@ use crate::storage::Revision;
 /// entries alive.
 pub(super) type Entries = OrdMap<Arc<str>, Arc<Entry>>;
 
+/// The map of entries in key order, its leaves full. Inserting in order would leave every leaf half full, since a full
+/// leaf is split in the middle; so every other entry goes in first and the rest fills the halves.
+pub(super) fn packed(sorted: Vec<Arc<Entry>>) -> Entries {
+    let mut entries = Entries::new();
+    let mut rest = Vec::with_capacity(sorted.len() / 2);
+    for (at, entry) in sorted.into_iter().enumerate() {
+        match at % 2 {
+            0 => drop(entries.insert(Arc::clone(entry.key()), entry)),
+            _ => rest.push(entry),
+        }
+    }
+    for entry in rest {
+        entries.insert(Arc::clone(entry.key()), entry);
+    }
+    entries
+}
+
 /// What a list is made from. Cheap to clone and to hold; holding one keeps superseded entries alive.
 #[derive(Clone)]
 pub struct Snapshot {
@@ -107,6 +124,16 @@ mod tests {
         assert_eq!(range(&all, Some("a"), "a/2\0"), ["a/3"]);
         assert_eq!(range(&all, Some("b"), "a/2\0"), ["b/1"]);
         assert_eq!(range(&all, Some("a"), "b/1"), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_packed_map_has_every_entry_in_order() {
+        let home = home("/registry/pods/");
+        for count in [0, 1, 2, 3, 15, 16, 17, 1000] {
+            let sorted: Vec<_> = (0..count).map(|i| entry_of(&home, &format!("{i:05}"), "{}", 1)).collect();
+            let map = packed(sorted.clone());
+            assert!(map.values().map(|entry| entry.key()).eq(sorted.iter().map(|entry| entry.key())), "{count}");
+        }
     }
 
     #[test]
