@@ -8,6 +8,8 @@ pub mod builtin;
 pub mod decode;
 pub mod defaults;
 pub mod go_base64;
+pub mod ownership;
+pub mod patch;
 mod source;
 pub mod table;
 #[cfg(test)]

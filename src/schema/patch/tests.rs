@@ -1,0 +1,102 @@
+//! All vectors of the real code.
+
+use super::*;
+use crate::{
+    api::ApiError,
+    object::{Value, parse, to_string},
+    schema::vectors,
+};
+
+/// What a vector says of the outcome, and what came out. `None` if they agree.
+fn disagreement(vector: &Value, outcome: Result<Value, PatchError>) -> Option<String> {
+    let said = match &outcome {
+        Ok(value) => format!("result {}", to_string(value)),
+        Err(error) => format!("error {error}"),
+    };
+    let agrees = match &outcome {
+        Ok(value) => vector.get("result") == Some(value),
+        Err(error) => {
+            let status = vector.get("status").is_none_or(|wanted| {
+                let mut got = ApiError::from(error.clone()).to_value();
+                got.remove_at(&["kind"]);
+                got.remove_at(&["apiVersion"]);
+                got == *wanted
+            });
+            status && vector.str_at(&["error"]) == error.to_string()
+        }
+    };
+    (!agrees).then(|| format!("{}\n  got {said}", to_string(vector)))
+}
+
+fn none_disagree(name: &str, least: usize, apply: impl Fn(&Value) -> Result<Value, PatchError>) {
+    let vectors = vectors::read(name);
+    assert!(vectors.len() >= least, "{} vectors", vectors.len());
+    let wrong: Vec<String> = vectors.iter().filter_map(|vector| disagreement(vector, apply(vector))).collect();
+    assert!(wrong.is_empty(), "{} of {} differ:\n{}", wrong.len(), vectors.len(), wrong.join("\n"));
+}
+
+#[test]
+fn json_patches_do_what_upstreams_do() {
+    none_disagree("vectors/json-patch.json", 119, |vector| {
+        let (patch, _) = JsonPatch::parse(vector.str_at(&["patch"]).as_bytes(), false)?;
+        patch.apply(vector.get("doc").cloned().unwrap())
+    });
+}
+
+#[test]
+fn merge_patches_do_what_upstreams_do() {
+    none_disagree("vectors/json-merge-patch.json", 121, |vector| {
+        let (patch, _) = parse_merge_patch(vector.str_at(&["patch"]).as_bytes(), false)?;
+        merge_patch(vector.get("doc").cloned().unwrap(), &patch)
+    });
+}
+
+fn json(text: &str) -> Value {
+    parse(text.as_bytes()).unwrap()
+}
+
+fn json_patch(doc: &str, patch: &str) -> Result<Value, PatchError> {
+    JsonPatch::parse(patch.as_bytes(), false)?.0.apply(json(doc))
+}
+
+#[test]
+fn ten_thousand_operations_are_taken_and_no_more() {
+    let operations = |n: usize| format!("[{}]", vec![r#"{"op":"add","path":"/a","value":1}"#; n].join(","));
+    assert!(json_patch("{}", &operations(10_000)).is_ok());
+    let error = ApiError::from(json_patch("{}", &operations(10_001)).unwrap_err());
+    assert_eq!(error.code, 413);
+    assert_eq!(
+        error.message,
+        "Request entity too large: The allowed maximum operations in a JSON patch is 10000, got 10001"
+    );
+}
+
+#[test]
+fn copies_may_not_add_more_than_three_mebibytes() {
+    let text = "x".repeat(MAX_COPIED_BYTES / 2);
+    let doc = format!(r#"{{"a":"{text}"}}"#);
+    let copies = |n| format!("[{}]", vec![r#"{"op":"copy","from":"/a","path":"/b"}"#; n].join(","));
+    assert!(json_patch(&doc, &copies(1)).is_ok());
+    let error = json_patch(&doc, &copies(2)).unwrap_err();
+    assert!(error.to_string().starts_with("Unable to complete the copy"), "{error}");
+}
+
+#[test]
+fn a_patch_cannot_make_a_document_too_deep_to_walk() {
+    let deep = format!("{}1{}", r#"{"a":"#.repeat(900), "}".repeat(900));
+    let path = "/a".repeat(200);
+    let patch = format!(r#"[{{"op":"add","path":"/a","value":{deep}}},{{"op":"add","path":"{path}","value":{deep}}}]"#);
+    assert_eq!(json_patch("{}", &patch), Err(PatchError::Rejected("exceeded max depth".into())));
+}
+
+#[test]
+fn unknown_and_repeated_members_are_reported_when_asked_for() {
+    let patch = br#"[{"op":"add","path":"/a","value":1,"foo":1},{"op":"add","path":"/a","value":1,"value":2}]"#;
+    let (_, problems) = JsonPatch::parse(patch, true).unwrap();
+    assert_eq!(
+        problems,
+        [r#"json patch duplicate field "[1].value""#, r#"json patch unknown field "[0].foo""#].map(String::from)
+    );
+    let (_, problems) = parse_merge_patch(br#"{"a":{"b":1,"b":2}}"#, true).unwrap();
+    assert_eq!(problems, [r#"duplicate field "a.b""#.to_owned()]);
+}
