@@ -15,7 +15,7 @@ pub mod unique;
 pub mod version;
 
 #[cfg(test)]
-mod vectors;
+pub(crate) mod vectors;
 
 pub use field::{ErrorList, FieldError, Path};
 pub use meta::{Meta, MetaMut};

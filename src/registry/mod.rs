@@ -8,3 +8,4 @@ pub mod builtin;
 pub mod reader;
 pub mod resource;
 pub mod strategy;
+pub mod validation;
