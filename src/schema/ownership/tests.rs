@@ -72,6 +72,7 @@ fn struct_of(schema: &Value, table: &mut Table) -> Struct {
             merge_key: Key::new(""),
             embedded_in: Key::new(""),
             gate: Key::new(""),
+            nil_differs: false,
             enumeration: Box::default(),
             shown_default: schema.get("default").cloned().map(Box::new),
         })
