@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::metadata::{push_messages, validate_label_name};
+use super::object_meta::{push_messages, validate_label_name};
 use crate::{
     api::{ErrorList, FieldError, Path, duration::canonical_time, names::is_valid_condition_reason},
     object::Value,

@@ -4,12 +4,12 @@
 //! in upstream's order and words. Nothing here knows a kind or does I/O. Missing members count as their zero value,
 //! as in Go. Names and formats themselves are judged in [`crate::api::names`].
 //!
-//! Read next: [`metadata`], which every object goes through; [`rules`] for the everyday ones.
+//! Read next: [`object_meta`], which every object goes through; [`rules`] for the everyday ones.
 
 pub mod address;
 pub mod condition;
 pub mod declarative;
-pub mod metadata;
+pub mod object_meta;
 pub mod options;
 pub mod rules;
 pub mod selector;
@@ -17,8 +17,6 @@ pub mod selector;
 #[cfg(test)]
 mod tests;
 
-pub use metadata::{
-    validate_core_object_meta, validate_core_object_meta_update, validate_object_meta, validate_object_meta_update,
-};
+pub use object_meta::{validate_bare_finalizers, validate_object_meta, validate_object_meta_update};
 pub use rules::*;
 pub use selector::{LabelSelectorOptions, validate_label_selector};

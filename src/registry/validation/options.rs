@@ -1,7 +1,7 @@
 //! Options of writes: `CreateOptions`, `UpdateOptions`, `PatchOptions`, `DeleteOptions` (apimachinery
 //! `pkg/apis/meta/v1/validation`). Options are read as objects, whether they came in a query or a body.
 
-use super::metadata::validate_field_manager;
+use super::object_meta::validate_field_manager;
 use crate::{
     api::{ErrorList, FieldError, Path},
     object::Value,

@@ -1,6 +1,6 @@
 //! Everyday rules of single fields (kubernetes `pkg/apis/core/validation`, `pkg/apis/apps/validation`).
 
-use super::metadata::push_messages;
+use super::object_meta::push_messages;
 use crate::{
     api::{
         ErrorList, FieldError, Path,

@@ -1,6 +1,6 @@
 //! `metav1.LabelSelector` and the field selectors of access reviews (apimachinery `pkg/apis/meta/v1/validation`).
 
-use super::metadata::{push_messages, validate_label_name, validate_labels};
+use super::object_meta::{push_messages, validate_label_name, validate_labels};
 use crate::{
     api::{ErrorList, FieldError, Path, names::is_valid_label_value},
     object::Value,

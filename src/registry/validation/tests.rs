@@ -1,6 +1,8 @@
 //! The rules against what upstream's own code said: `field_errors` of the name vectors, and the selectors.
 
-use super::{address::*, condition::validate_conditions, declarative, metadata::*, options::*, rules::*, selector::*};
+use super::{
+    address::*, condition::validate_conditions, declarative, object_meta::*, options::*, rules::*, selector::*,
+};
 use crate::{
     api::{
         ErrorList, FieldError, Meta, Path,
@@ -49,13 +51,13 @@ fn check(function: &str, input: &Value, errors: &mut ErrorList) -> Option<Vec<St
         "ValidateFinalizerName" => validate_finalizer_name(text, &METADATA.child("finalizers"), errors),
         "ValidateObjectMetaUpdate" => {
             let view = |key: &str| Meta::from_map(input.object_at(&[key]));
-            validate_object_meta_update(view("new"), view("old"), &METADATA, errors);
+            validate_meta_update(view("new"), view("old"), &METADATA, errors);
         }
         "ValidateObjectMeta(namespaced=true,NameIsDNSSubdomain)"
         | "ValidateObjectMeta(namespaced=false,NameIsDNSSubdomain)" => {
             let namespaced = function.contains("true");
             let meta = Meta::from_map(input.as_object());
-            validate_object_meta(meta, namespaced, &name_is_dns_subdomain, &METADATA, errors);
+            validate_meta(meta, namespaced, &name_is_dns_subdomain, &METADATA, errors);
         }
         // Tried where names are.
         "IsValidPortNum" | "IsInRange(0..10)" | "IsValidUserID" => return None,
@@ -112,10 +114,8 @@ fn old_values_of_a_selector_may_stay_bad() {
 
 #[test]
 fn core_kinds_want_finalizers_with_a_domain() {
-    let meta = json!({"name": "a", "finalizers": ["kubernetes", "bare", "a/b", "orphan"]});
-    let errors = collect(|e| {
-        validate_core_object_meta(Meta::from_map(meta.as_object()), false, &name_is_dns_subdomain, &METADATA, e);
-    });
+    let object = json!({"metadata": {"name": "a", "finalizers": ["kubernetes", "bare", "a/b", "orphan"]}});
+    let errors = collect(|e| validate_bare_finalizers(&object, e));
     assert_eq!(
         errors.to_string(),
         "metadata.finalizers[1]: Invalid value: \"bare\": name is neither a standard finalizer name nor is it fully qualified"

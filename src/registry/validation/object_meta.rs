@@ -24,9 +24,36 @@ const MAX_SUBRESOURCE: usize = 256;
 const LABEL_KEY: &str = "format=k8s-label-key";
 const LABEL_VALUE: &str = "format=k8s-label-value";
 
+const METADATA: Path<'static> = Path::new("metadata");
+
+/// The `metadata` of a new object, see [`validate_meta`].
+pub fn validate_object_meta(
+    object: &Value,
+    namespaced: bool,
+    name_rule: &dyn Fn(&str, bool) -> Messages,
+    errors: &mut ErrorList,
+) {
+    validate_meta(Meta::of(object), namespaced, name_rule, &METADATA, errors);
+}
+
+/// The `metadata` of an object that replaces another, see [`validate_meta_update`].
+pub fn validate_object_meta_update(new: &Value, old: &Value, errors: &mut ErrorList) {
+    validate_meta_update(Meta::of(new), Meta::of(old), &METADATA, errors);
+}
+
+/// The rule most of Kubernetes' own kinds add to both (kubernetes `pkg/apis/core/validation`): a finalizer without a
+/// domain must be a known one. Without it are custom resources, CRDs, APIServices, admissionregistration, leases,
+/// runtime classes, disruption budgets and core/v1 events.
+pub fn validate_bare_finalizers(object: &Value, errors: &mut ErrorList) {
+    let path = METADATA.child("finalizers");
+    for (index, name) in Meta::of(object).finalizers().enumerate() {
+        validate_bare_finalizer(name, &path.index(index), errors);
+    }
+}
+
 /// Metadata of a new object whose name has been generated already. `name_rule` gets a name and whether it is the
 /// beginning of one (`generateName`).
-pub fn validate_object_meta(
+pub fn validate_meta(
     meta: Meta<'_>,
     namespaced: bool,
     name_rule: &dyn Fn(&str, bool) -> Messages,
@@ -52,19 +79,6 @@ pub fn validate_object_meta(
     validate_managed_fields(meta.managed_fields(), &path.child("managedFields"), errors);
 }
 
-/// The same with the rule of core kinds (and most others of kubernetes' own) that a finalizer without a domain must
-/// be a known one.
-pub fn validate_core_object_meta(
-    meta: Meta<'_>,
-    namespaced: bool,
-    name_rule: &dyn Fn(&str, bool) -> Messages,
-    path: &Path<'_>,
-    errors: &mut ErrorList,
-) {
-    validate_object_meta(meta, namespaced, name_rule, path, errors);
-    validate_bare_finalizers(meta, path, errors);
-}
-
 fn validate_namespace(meta: Meta<'_>, namespaced: bool, path: &Path<'_>, errors: &mut ErrorList) {
     let namespace = meta.namespace();
     match (namespaced, namespace.is_empty()) {
@@ -76,7 +90,7 @@ fn validate_namespace(meta: Meta<'_>, namespaced: bool, path: &Path<'_>, errors:
 }
 
 /// Metadata of an object that replaces another.
-pub fn validate_object_meta_update(new: Meta<'_>, old: Meta<'_>, path: &Path<'_>, errors: &mut ErrorList) {
+pub fn validate_meta_update(new: Meta<'_>, old: Meta<'_>, path: &Path<'_>, errors: &mut ErrorList) {
     if old.is_being_deleted() {
         validate_no_new_finalizers(new, old, &path.child("finalizers"), errors);
     }
@@ -99,12 +113,6 @@ pub fn validate_object_meta_update(new: Meta<'_>, old: Meta<'_>, path: &Path<'_>
     validate_annotations(new.annotations(), &path.child("annotations"), errors);
     validate_owner_references(new, &path.child("ownerReferences"), errors);
     validate_managed_fields(new.managed_fields(), &path.child("managedFields"), errors);
-}
-
-/// The same with core's rule for finalizers, see [`validate_core_object_meta`].
-pub fn validate_core_object_meta_update(new: Meta<'_>, old: Meta<'_>, path: &Path<'_>, errors: &mut ErrorList) {
-    validate_object_meta_update(new, old, path, errors);
-    validate_bare_finalizers(new, path, errors);
 }
 
 fn validate_generation_update(new: Meta<'_>, old: Meta<'_>, path: &Path<'_>, errors: &mut ErrorList) {
@@ -256,13 +264,6 @@ fn validate_finalizers(meta: Meta<'_>, path: &Path<'_>, errors: &mut ErrorList) 
         let why = format!("finalizer {FINALIZER_ORPHAN} and {FINALIZER_FOREGROUND} cannot be both set");
         let shown: Value = meta.finalizers().map(Value::from).collect::<Vec<_>>().into();
         errors.push(FieldError::invalid(path, shown, &why));
-    }
-}
-
-fn validate_bare_finalizers(meta: Meta<'_>, path: &Path<'_>, errors: &mut ErrorList) {
-    let path = path.child("finalizers");
-    for (index, name) in meta.finalizers().enumerate() {
-        validate_bare_finalizer(name, &path.index(index), errors);
     }
 }
 
