@@ -577,3 +577,38 @@ fn empty_details_are_told_from_none() {
     assert_eq!(to_string(error.to_value().get("details").unwrap()), "{}");
     assert!(ApiError::unmapped("x").to_value().get("details").is_none());
 }
+
+proptest::proptest! {
+    /// Whatever is taken prints as something that is taken again and means the same.
+    #[test]
+    fn what_prints_parses_back(text in "[+-]?[0-9]{0,22}(\\.[0-9]{0,12})?(|n|u|m|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei|e-?[0-9]{1,4})") {
+        if let Ok(quantity) = Quantity::parse(&text) {
+            let printed = quantity.to_string();
+            let again = Quantity::parse(&printed).unwrap();
+            proptest::prop_assert_eq!(&again, &quantity, "{} -> {}", text, printed);
+            proptest::prop_assert_eq!(again.to_string(), printed);
+        }
+    }
+
+    #[test]
+    fn durations_and_times_parse_back(nanos in proptest::num::i64::ANY, seconds in -60_000_000_000i64..250_000_000_000) {
+        let printed = duration::format_duration(nanos);
+        proptest::prop_assert_eq!(duration::parse_duration(&printed), Ok(nanos), "{}", printed);
+        let at = jiff::Timestamp::from_second(seconds).unwrap();
+        proptest::prop_assert_eq!(duration::parse_time(&duration::format_time(at)), Ok(at));
+    }
+
+    /// Nothing anyone sends makes a parser panic.
+    #[test]
+    fn no_text_breaks_a_parser(text in ".{0,40}", odd in "[-+.:,=!()<>%/0-9a-zTZé\\\\ ]{0,30}") {
+        for text in [text.as_str(), odd.as_str()] {
+            let _ = (Quantity::parse(text), duration::parse_duration(text), duration::parse_time(text));
+            let _ = (duration::parse_micro_time(text), ip::parse_cidr(text), ip::parse_ip(text), names::is_qualified_name(text));
+            let _ = (fields::Selector::parse(text), fields::unescape(text), super::version::compare(text, "v1"));
+            let _ = (names::name_is_dns_subdomain(text, true), names::name_is_dns_label(text, true));
+            if let Ok(selector) = labels::Selector::parse(text) {
+                proptest::prop_assert_eq!(labels::Selector::parse(&selector.to_string()).unwrap(), selector);
+            }
+        }
+    }
+}
