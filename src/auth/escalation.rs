@@ -192,7 +192,8 @@ mod tests {
         let request_name = if old.is_some() { new.str_at(&["metadata", "name"]) } else { "" };
         let write = RoleWrite { user: &world.user, resource, namespace, request_name, new, old };
         let authorizer = Rules::new(allowed.to_vec());
-        check_escalation(&world.rbac, &authorizer, write).now_or_never().unwrap()
+        let check: futures_util::future::BoxFuture<'_, _> = Box::pin(check_escalation(&world.rbac, &authorizer, write));
+        check.now_or_never().unwrap()
     }
 
     #[test]

@@ -398,7 +398,8 @@ mod tests {
     ) -> Result<Impersonated, String> {
         let mut attributes = Attributes::of_resource(caller, "list", "", "v1", "pods");
         attributes.namespace = "n";
-        it.impersonate(rules, wanted, &attributes).now_or_never().unwrap().map_err(|error| error.message.clone())
+        let acting: futures_util::future::BoxFuture<'_, _> = Box::pin(it.impersonate(rules, wanted, &attributes));
+        acting.now_or_never().unwrap().map_err(|error| error.message.clone())
     }
 
     #[test]

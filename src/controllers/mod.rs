@@ -7,10 +7,22 @@ use futures_util::future::BoxFuture;
 use crate::api::ApiError;
 use crate::object::Value;
 
+pub mod rbac_aggregation;
+pub mod rbac_bootstrap;
+pub mod rbac_reconcile;
+#[cfg(test)]
+pub mod testing;
+
 /// The API as an in-process client sees it. What stands behind it is the whole chain of the generation that serves
 /// when the call is made; the user is the server itself (`system:apiserver` in `system:masters`).
 pub trait ApiClient: Send + Sync {
     /// One request with a JSON body (none for reads). `path` may have a query. The answer is the object; everything
     /// that is no success is the Status it came with.
     fn call(&self, method: http::Method, path: String, body: Option<Value>) -> BoxFuture<'_, Result<Value, ApiError>>;
+}
+
+/// Tells controllers when to look again. What stands behind it is the watch cache's feed.
+pub trait ChangeSource: Send + Sync {
+    /// Ends when the resource's version (`ObjectReader::version`) is not `seen` any more; at once where it is not.
+    fn changed(&self, group: &'static str, resource: &'static str, seen: u64) -> BoxFuture<'_, ()>;
 }

@@ -17,29 +17,17 @@ const EXTRA_SPACE: &str =
     "the provided Authorization header contains extra space before the bearer token, and is ignored";
 const PROTOCOL_PREFIX: &str = "base64url.bearer.authorization.k8s.io.";
 
-/// One token authenticator, or several of which the first success wins.
-pub(super) trait Judge {
-    async fn judge(&self, token: &str, audiences: &[String]) -> Outcome;
-}
-
-impl<T: TokenAuthenticator> Judge for T {
-    async fn judge(&self, token: &str, audiences: &[String]) -> Outcome {
-        self.authenticate_token(token, audiences).await
-    }
-}
-
-impl Judge for [Arc<dyn TokenAuthenticator>] {
-    async fn judge(&self, token: &str, audiences: &[String]) -> Outcome {
-        let mut errors = Vec::new();
-        for authenticator in self {
-            match authenticator.authenticate_token(token, audiences).await {
-                Ok(Some(found)) => return Ok(Some(found)),
-                Ok(None) => {}
-                Err(error) => errors.push(error),
-            }
+/// Asks one after the other; the first success wins.
+async fn judge(authenticators: &[Arc<dyn TokenAuthenticator>], token: &str, audiences: &[String]) -> Outcome {
+    let mut errors = Vec::new();
+    for authenticator in authenticators {
+        match authenticator.authenticate_token(token, audiences).await {
+            Ok(Some(found)) => return Ok(Some(found)),
+            Ok(None) => {}
+            Err(error) => errors.push(error),
         }
-        aggregate(errors).map_or(Ok(None), Err)
     }
+    aggregate(errors).map_or(Ok(None), Err)
 }
 
 /// A token that nobody knows is wrong, not absent.
@@ -47,9 +35,9 @@ fn known(outcome: Outcome) -> Outcome {
     outcome.and_then(|found| found.map(Some).ok_or_else(|| INVALID.to_owned()))
 }
 
-pub(super) async fn from_header(judge: &(impl Judge + ?Sized), attempt: &mut Attempt<'_>) -> Outcome {
+pub(super) async fn from_header(authenticators: &[Arc<dyn TokenAuthenticator>], attempt: &mut Attempt<'_>) -> Outcome {
     let Some(token) = header_token(attempt) else { return Ok(None) };
-    known(judge.judge(&token, attempt.audiences).await)
+    known(judge(authenticators, &token, attempt.audiences).await)
 }
 
 fn header_token(attempt: &mut Attempt<'_>) -> Option<String> {
@@ -70,12 +58,15 @@ fn header_token(attempt: &mut Attempt<'_>) -> Option<String> {
     Some(token.to_owned())
 }
 
-pub(super) async fn from_websocket(judge: &(impl Judge + ?Sized), attempt: &mut Attempt<'_>) -> Outcome {
+pub(super) async fn from_websocket(
+    authenticators: &[Arc<dyn TokenAuthenticator>],
+    attempt: &mut Attempt<'_>,
+) -> Outcome {
     if !is_websocket(attempt.headers) {
         return Ok(None);
     }
     let Some((token, others)) = protocol_token(attempt.headers)? else { return Ok(None) };
-    let outcome = known(judge.judge(&token, attempt.audiences).await);
+    let outcome = known(judge(authenticators, &token, attempt.audiences).await);
     if let (Ok(_), Ok(others)) = (&outcome, HeaderValue::from_str(&others)) {
         attempt.headers.insert(SEC_WEBSOCKET_PROTOCOL, others);
     }

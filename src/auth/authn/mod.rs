@@ -77,7 +77,8 @@ pub struct Config {
 /// The authenticators of one generation.
 pub struct Authenticators {
     config: Config,
-    loopback: Option<StaticTokens>,
+    /// The loopback token's authenticator, where there is one.
+    loopback: Vec<Arc<dyn TokenAuthenticator>>,
 }
 
 /// Who sent the request, and what to tell the sender besides.
@@ -131,10 +132,11 @@ impl Attempt<'_> {
 
 impl Authenticators {
     pub fn new(config: Config) -> Self {
-        let loopback = config
-            .loopback_token
-            .as_deref()
-            .map(|token| StaticTokens::new([(token, UserInfo::apiserver())], config.api_audiences.clone()));
+        let mut loopback: Vec<Arc<dyn TokenAuthenticator>> = Vec::new();
+        if let Some(token) = &config.loopback_token {
+            let users = [(token.as_str(), UserInfo::apiserver())];
+            loopback.push(Arc::new(StaticTokens::new(users, config.api_audiences.clone())));
+        }
         Self { config, loopback }
     }
 
@@ -189,8 +191,8 @@ impl Authenticators {
     }
 
     async fn attempt(&self, attempt: &mut Attempt<'_>) -> Option<Authenticated> {
-        if let Some(loopback) = &self.loopback {
-            let outcome = bearer::from_header(loopback, attempt).await;
+        if !self.loopback.is_empty() {
+            let outcome = bearer::from_header(&self.loopback, attempt).await;
             if let Some(found) = attempt.take(outcome) {
                 return Some(found);
             }
@@ -222,11 +224,11 @@ impl Authenticators {
         if self.config.tokens.is_empty() {
             return None;
         }
-        let outcome = bearer::from_header(self.config.tokens.as_slice(), attempt).await;
+        let outcome = bearer::from_header(&self.config.tokens, attempt).await;
         if let Some(found) = attempt.take(outcome) {
             return Some(found);
         }
-        let outcome = bearer::from_websocket(self.config.tokens.as_slice(), attempt).await;
+        let outcome = bearer::from_websocket(&self.config.tokens, attempt).await;
         attempt.take(outcome)
     }
 

@@ -281,3 +281,13 @@ fn good_tokens_are_remembered_and_bad_ones_are_not() {
     }
     assert_eq!(asked.load(Ordering::SeqCst), 5);
 }
+
+#[test]
+fn judging_may_move_between_threads() {
+    fn sendable<T: Send>(value: T) -> T {
+        value
+    }
+    let authn = with_tokens(Config::default());
+    let (mut request, conn) = (parts(&[]), conn(vec![]));
+    assert!(sendable(authn.authenticate(&mut request, &conn)).now_or_never().unwrap().is_ok());
+}

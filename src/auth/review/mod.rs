@@ -13,9 +13,11 @@ use crate::api::{ApiError, duration::format_time};
 use crate::json;
 use crate::object::{Map, Value};
 
+mod call;
 mod selectors;
 mod validation;
 
+pub use call::{Judges, ReviewCall};
 use selectors::Selectors;
 pub use validation::validate;
 

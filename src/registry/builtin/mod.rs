@@ -5,3 +5,4 @@
 //! default strategy.
 
 pub mod defaults;
+pub mod rbac;
