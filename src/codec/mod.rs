@@ -1,5 +1,7 @@
 //! Bytes to objects and back, by format. Built-in kinds have a protobuf form through the type table.
 
+pub mod protobuf;
+
 /// A form documents take on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Format {

@@ -126,6 +126,7 @@ fn scalar(word: &str) -> Option<Scalar> {
         "duration" => Scalar::Duration,
         "intorstring" => Scalar::IntOrString,
         "rawextension" => Scalar::RawExtension,
+        "unknown" => Scalar::Unknown,
         "fieldsv1" => Scalar::FieldsV1,
         "json" => Scalar::Json,
         _ => return None,

@@ -334,7 +334,7 @@ impl<'t> Walker<'t> {
                 Value::Int(it) if i32::try_from(*it).is_ok() => {}
                 _ => self.refuse(at, value, "int32", true),
             },
-            Scalar::RawExtension | Scalar::FieldsV1 | Scalar::Json => {}
+            Scalar::RawExtension | Scalar::Unknown | Scalar::FieldsV1 | Scalar::Json => {}
         }
     }
 

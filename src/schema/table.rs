@@ -207,6 +207,8 @@ pub enum Scalar {
     IntOrString,
     /// An object of any kind (`runtime.RawExtension`).
     RawExtension,
+    /// The same, but in protobuf with an envelope (`runtime.Unknown`; audit events have some).
+    Unknown,
     /// The field set of a managedFields entry.
     FieldsV1,
     /// Any JSON (`apiextensions.JSON`, table cells).

@@ -33,7 +33,7 @@ pub fn of_scalar(scalar: Scalar) -> Value {
         Scalar::Quantity => Value::Str("0".into()),
         Scalar::Duration => Value::Str("0s".into()),
         Scalar::Bytes | Scalar::Time | Scalar::MicroTime => Value::Null,
-        Scalar::RawExtension | Scalar::FieldsV1 | Scalar::Json => Value::Null,
+        Scalar::RawExtension | Scalar::Unknown | Scalar::FieldsV1 | Scalar::Json => Value::Null,
     }
 }
 
@@ -71,7 +71,7 @@ fn is_go_struct(ty: &Type) -> bool {
         Shape::Scalar(scalar) => match scalar {
             Scalar::String | Scalar::Bool | Scalar::Int32 | Scalar::Int64 | Scalar::Double | Scalar::Bytes => false,
             Scalar::Quantity | Scalar::Time | Scalar::MicroTime | Scalar::Duration | Scalar::IntOrString => true,
-            Scalar::RawExtension | Scalar::FieldsV1 => true,
+            Scalar::RawExtension | Scalar::Unknown | Scalar::FieldsV1 => true,
             // `interface{}` where it is a member; apiextensions' struct is a pointer or an item wherever it stands.
             Scalar::Json => false,
         },

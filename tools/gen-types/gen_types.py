@@ -23,13 +23,14 @@ SCALARS = {
     "duration": ("duration", "v1.Duration"),
     "intorstring": ("intorstring", "intstr.IntOrString"),
     "rawextension": ("rawextension", "runtime.RawExtension"),
+    "unknown": ("unknown", "runtime.Unknown"),
     "fieldsv1": ("fieldsv1", "v1.FieldsV1"),
     "json": ("json", "v1.JSON"),
     "any": ("json", "interface {}"),
 }
 # Lists and maps for which upstream's defaulting functions tell empty from missing.
 NIL_DIFFERS = {("v2.HPAScalingRules", "policies"), ("v1.NodeStatus", "allocatable")}
-# Objects of any kind, like RawExtension.
+# An object of any kind in an envelope.
 UNKNOWN = "io.k8s.apimachinery.pkg.runtime.Unknown"
 
 
@@ -81,7 +82,7 @@ class Generator:
             return self.scalar(name, alias)
         fact = self.facts[name]
         if name == UNKNOWN:
-            return self.scalar("rawextension")
+            return self.scalar("unknown")
         if fact.get("primitive"):
             return self.scalar(fact["primitive"])
         if fact["shape"] == "list":

@@ -170,7 +170,7 @@ impl<'t> Types<'t> {
             Scalar::Int32 | Scalar::Int64 | Scalar::Double => ScalarAtom::Numeric,
             Scalar::String | Scalar::Quantity | Scalar::Time | Scalar::MicroTime => ScalarAtom::Untyped,
             Scalar::IntOrString | Scalar::Json => return self.resolve(Ref::Deduced),
-            Scalar::RawExtension => return self.resolve(Ref::Untyped),
+            Scalar::RawExtension | Scalar::Unknown => return self.resolve(Ref::Untyped),
             Scalar::FieldsV1 => return Atom { scalar: None, list: None, ..self.resolve(Ref::Deduced) },
         };
         Atom { scalar: Some(kind), ..Atom::default() }
