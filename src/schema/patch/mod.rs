@@ -9,9 +9,11 @@ mod error;
 pub mod go_print;
 mod json_patch;
 mod merge_patch;
+mod strategic;
 #[cfg(test)]
 mod tests;
 
 pub use error::PatchError;
 pub use json_patch::{JsonPatch, MAX_COPIED_BYTES, MAX_OPERATIONS};
 pub use merge_patch::{merge_patch, parse_merge_patch};
+pub use strategic::{parse_strategic_patch, strategic_merge};

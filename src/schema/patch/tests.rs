@@ -4,7 +4,7 @@ use super::*;
 use crate::{
     api::ApiError,
     object::{Value, parse, to_string},
-    schema::vectors,
+    schema::{builtin, vectors},
 };
 
 /// What a vector says of the outcome, and what came out. `None` if they agree.
@@ -99,4 +99,31 @@ fn unknown_and_repeated_members_are_reported_when_asked_for() {
     );
     let (_, problems) = parse_merge_patch(br#"{"a":{"b":1,"b":2}}"#, true).unwrap();
     assert_eq!(problems, [r#"duplicate field "a.b""#.to_owned()]);
+}
+
+#[test]
+fn strategic_patches_do_what_upstreams_do() {
+    none_disagree("vectors/strategic-merge.json", 139, |vector| {
+        let (group, version, kind) = vectors::split_kind(vector.str_at(&["kind"]));
+        let ty = builtin().kind(group, version, kind).unwrap();
+        let text = match vector.get("patch").unwrap() {
+            // Patches that are no JSON objects are given as text.
+            Value::Str(text) => text.clone(),
+            patch => to_string(patch),
+        };
+        let (patch, _) = parse_strategic_patch(text.as_bytes(), false)?;
+        strategic_merge(builtin(), ty, vector.get("original").cloned().unwrap(), &patch)
+    });
+}
+
+#[test]
+fn lists_of_ten_thousand_items_merge_by_key() {
+    let items = |from: usize| -> Vec<Value> {
+        (from..from + 10_000).map(|at| json(&format!(r#"{{"name":"c{at}","image":"i"}}"#))).collect()
+    };
+    let ty = builtin().kind("", "v1", "Pod").unwrap();
+    let spec = |items: Vec<Value>| Value::from([("spec", Value::from([("containers", items)]))]);
+    let (original, patch) = (spec(items(0)), spec(items(5_000)));
+    let merged = strategic_merge(builtin(), ty, original, patch.as_object().unwrap()).unwrap();
+    assert_eq!(merged.array_at(&["spec", "containers"]).len(), 15_000);
 }
