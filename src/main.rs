@@ -1,4 +1,165 @@
+//! `kenter`: arguments → subcommand → calls; errors → exit codes.
+
+use std::{path::Path, process::ExitCode};
+
+use kenter::{
+    api::release,
+    options::{self, CommandLine, Invocation, Problem, Problems, Warning},
+    reload::catalogue::catalogue,
+};
+
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-fn main() {}
+const HELP: &str = "\
+kenter serves the Kubernetes API.
+
+Usage:
+  kenter check [flags]               look at the configuration, change nothing
+  kenter config show [flags]         the effective configuration; --origin, --format toml|json
+  kenter config reference            what every option means, in Markdown
+  kenter config schema               JSON Schema of the configuration file
+  kenter --version[=raw]
+
+`kenter check --help` lists the flags.
+";
+
+/// Something was wrong with the configuration.
+const WRONG: u8 = 1;
+/// Something was wrong with the command line itself.
+const USAGE: u8 = 2;
+
+fn main() -> ExitCode {
+    let mut words = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect::<Vec<_>>();
+    let first = words.first().cloned().unwrap_or_default();
+    match first.as_str() {
+        "" | "help" | "--help" | "-h" => {
+            print!("{HELP}");
+            ExitCode::SUCCESS
+        }
+        flag if flag.starts_with("--version") => match invocation("kenter", words) {
+            Ok(_) => complain("a command is needed"),
+            Err(code) => code,
+        },
+        _ => {
+            words.remove(0);
+            subcommand(&first, words)
+        }
+    }
+}
+
+fn subcommand(name: &str, mut words: Vec<String>) -> ExitCode {
+    match name {
+        "check" => check(words),
+        "version" => {
+            println!("{}", release::line());
+            ExitCode::SUCCESS
+        }
+        "config" if words.is_empty() => complain("kenter config needs one of: show, reference, schema"),
+        "config" => match words.remove(0).as_str() {
+            "show" => show(words),
+            "reference" if words.is_empty() => {
+                print!("{}", options::reference());
+                ExitCode::SUCCESS
+            }
+            "schema" if words.is_empty() => {
+                print!("{}", options::json_schema());
+                ExitCode::SUCCESS
+            }
+            other => complain(&format!("unknown command {other:?} for \"kenter config\"")),
+        },
+        other => complain(&format!("unknown command {other:?} for \"kenter\"")),
+    }
+}
+
+fn check(words: Vec<String>) -> ExitCode {
+    let invocation = match invocation("kenter check", words) {
+        Ok(invocation) => invocation,
+        Err(code) => return code,
+    };
+    match options::check(&invocation, &catalogue(), |_| Vec::new()) {
+        Ok(options) => {
+            warn(options.warnings());
+            println!("the configuration is good ({})", options.hash());
+            ExitCode::SUCCESS
+        }
+        Err(problems) => report(&problems),
+    }
+}
+
+fn show(words: Vec<String>) -> ExitCode {
+    let (mut origins, mut format, mut rest) = (false, "toml".to_owned(), Vec::new());
+    let mut words = words.into_iter();
+    while let Some(word) = words.next() {
+        match word.as_str() {
+            "--origin" => origins = true,
+            "--format" => format = words.next().unwrap_or_default(),
+            _ => match word.strip_prefix("--format=") {
+                Some(value) => format = value.to_owned(),
+                None => rest.push(word),
+            },
+        }
+    }
+    let print = match format.as_str() {
+        "toml" => options::show_toml,
+        "json" => options::show_json,
+        other => return complain(&format!("unknown format {other:?}: toml or json")),
+    };
+    let invocation = match invocation("kenter config show", rest) {
+        Ok(invocation) => invocation,
+        Err(code) => return code,
+    };
+    match options::read(&invocation, &catalogue()) {
+        Ok(options) => {
+            warn(options.warnings());
+            print!("{}", print(&options, origins));
+            ExitCode::SUCCESS
+        }
+        Err(problems) => report(&problems),
+    }
+}
+
+/// How we were called, unless the flags only asked for help or the version.
+fn invocation(command: &str, words: Vec<String>) -> Result<Invocation, ExitCode> {
+    let CommandLine { help, version, .. } = options::parse_command_line(command, &words, Path::new(""));
+    if help {
+        print!("Usage:\n  {command} [flags]\n\n{}", options::usage());
+        return Err(ExitCode::SUCCESS);
+    }
+    match version.as_deref() {
+        None => Ok(Invocation::of_process(command, words)),
+        Some("true") => {
+            println!("{}", release::line());
+            Err(ExitCode::SUCCESS)
+        }
+        Some("raw") => {
+            println!("{}", release::raw());
+            Err(ExitCode::SUCCESS)
+        }
+        Some(other) => Err(complain(&format!(
+            "invalid argument {other:?} for \"--version\" flag: version {other:?} must match major/minor/patch of \
+             default version {:?}",
+            release::KUBERNETES_VERSION
+        ))),
+    }
+}
+
+fn report(problems: &Problems) -> ExitCode {
+    warn(&problems.warnings);
+    for problem in &problems.list {
+        eprintln!("error: {problem}");
+    }
+    let only_words = |problem: &Problem| problem.key.0.is_empty() && problem.origin == options::Origin::Default;
+    ExitCode::from(if problems.list.iter().all(only_words) { USAGE } else { WRONG })
+}
+
+fn warn(warnings: &[Warning]) {
+    for warning in warnings {
+        eprintln!("warning: {warning}");
+    }
+}
+
+fn complain(reason: &str) -> ExitCode {
+    eprintln!("Error: {reason}\nRun 'kenter --help' for usage.");
+    ExitCode::from(USAGE)
+}

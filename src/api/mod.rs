@@ -10,6 +10,7 @@ pub mod labels;
 pub mod meta;
 pub mod names;
 pub mod quantity;
+pub mod release;
 pub mod status;
 pub mod unique;
 pub mod version;

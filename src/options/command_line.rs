@@ -13,11 +13,11 @@ use figment::value::{Dict, Num, Tag, Value};
 use super::{
     csv,
     flags::{self, Flag, Kind, Status},
-    go_duration,
     layers::Layer,
     problem::{KeyPath, Origin, Problem, Warning, nearest},
     schema,
 };
+use crate::api::duration::parse_duration;
 
 /// What a command line said.
 #[derive(Debug, Default)]
@@ -200,7 +200,7 @@ fn convert(flag: &Flag, values: &[String]) -> Result<Option<Value>, (String, Str
             Some(Value::Num(Tag::Default, Num::F64(f64::from_str(last).map_err(syntax)?)))
         }
         Kind::Duration => {
-            go_duration::parse(last).map_err(fail)?;
+            parse_duration(last).map_err(|error| fail(error.0))?;
             text(last)
         }
         Kind::PortRange => {

@@ -5,7 +5,7 @@
 //! its environment reader guesses types ("1.3" becomes a number where text is wanted).
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     path::{Path, PathBuf},
 };
 
@@ -86,18 +86,22 @@ pub fn toml(path: &Path, text: &str, problems: &mut Vec<Problem>) -> Layer {
     let mut errors: Vec<_> =
         errors.iter().map(|error| (error.span().map_or(0, |span| span.start), error.message())).collect();
     errors.sort();
+    let mut broken = BTreeSet::new();
     for (offset, message) in errors {
+        broken.insert(lines.line(offset));
         problems.push(Problem::new(KeyPath::default(), message.trim()).at(lines.origin(offset)));
     }
     let base = path.parent().map(Path::to_owned).unwrap_or_default();
     let mut layer = Layer { base, ..Layer::default() };
-    let mut reader = TomlReader { lines: &lines, places: &mut layer.places, problems };
+    let mut reader = TomlReader { lines: &lines, broken, places: &mut layer.places, problems };
     layer.values = reader.table(table.get_ref(), &KeyPath::default());
     layer
 }
 
 struct TomlReader<'a> {
     lines: &'a Lines<'a>,
+    /// Lines with a syntax error: what was recovered there is not what was meant.
+    broken: BTreeSet<usize>,
     places: &'a mut BTreeMap<KeyPath, Origin>,
     problems: &'a mut Vec<Problem>,
 }
@@ -106,6 +110,9 @@ impl TomlReader<'_> {
     fn table(&mut self, table: &DeTable<'_>, path: &KeyPath) -> Dict {
         let mut dict = Dict::new();
         for (key, value) in table {
+            if self.broken.contains(&self.lines.line(key.span().start)) {
+                continue;
+            }
             let at = path.child(key.get_ref());
             self.places.insert(at.clone(), self.lines.origin(key.span().start));
             if let Some(value) = self.value(value.get_ref(), &at) {
@@ -160,8 +167,11 @@ impl<'a> Lines<'a> {
         let starts = std::iter::once(0).chain(text.match_indices('\n').map(|(i, _)| i + 1)).collect();
         Self { path, text, starts }
     }
+    fn line(&self, offset: usize) -> usize {
+        self.starts.partition_point(|start| *start <= offset)
+    }
     fn origin(&self, offset: usize) -> Origin {
-        let line = self.starts.partition_point(|start| *start <= offset);
+        let line = self.line(offset);
         let start = line.checked_sub(1).and_then(|i| self.starts.get(i)).copied().unwrap_or(0);
         let column = 1 + self.text.get(start..offset).map_or(0, |before| before.chars().count());
         Origin::File { path: self.path.to_owned(), line, column }

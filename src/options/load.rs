@@ -22,7 +22,7 @@ use super::{
     problem::{KeyPath, Origin, Problem, Warning, nearest},
     raw::RawOptions,
     schema,
-    types::{FORMAT_FILE, FORMAT_PATH, REDACTED},
+    types::{FORMAT_FILE, FORMAT_PATH, FORMAT_SECRET, REDACTED},
 };
 
 /// What was written, before defaults: the raw phase. Problems found on the way are kept, so that those found
@@ -243,10 +243,7 @@ impl Taker<'_> {
         let mut alone = Dict::new();
         insert(&mut alone, &path.0, value.clone());
         if let Err(error) = Value::Dict(Tag::Default, alone).deserialize::<RawOptions>() {
-            let at = if error.path.is_empty() { path.clone() } else { KeyPath(error.path.clone()) };
-            let origin = self.options.origins.get(&at).or_else(|| self.options.origins.get(&path)).cloned();
-            let reason = reason(&error.kind, schema::holds_secret(node));
-            self.options.problems.push(Problem::new(at, reason).at(origin.unwrap_or_default()).value(shown));
+            self.misfit(&path, &value, node, &error);
             return;
         }
         if let [section, key] = path.0.as_slice()
@@ -257,6 +254,26 @@ impl Taker<'_> {
         }
         self.options.shown.insert(path.clone(), shown);
         insert(&mut self.good, &path.0, value);
+    }
+
+    /// Reports a value that its option cannot take, at the innermost place that is known.
+    fn misfit(&mut self, path: &KeyPath, value: &Value, node: &serde_json::Value, error: &figment::Error) {
+        let (mut at, mut inner, mut form) = (path.clone(), value, node);
+        for part in error.path.iter().skip(path.0.len()) {
+            let next = match inner {
+                Value::Dict(_, entries) => entries.get(part).zip(schema::child(form, part)),
+                Value::Array(_, entries) => {
+                    part.parse().ok().and_then(|i: usize| entries.get(i)).zip(schema::items(form))
+                }
+                _ => None,
+            };
+            let Some(next) = next else { break };
+            (at, (inner, form)) = (at.child(part), next);
+        }
+        let origin = self.options.origins.get(&at).or_else(|| self.options.origins.get(path)).cloned();
+        let reason = reason(&error.kind, form);
+        let problem = Problem::new(at, reason).at(origin.unwrap_or_default());
+        self.options.problems.push(problem.value(show(inner, form)));
     }
 
     /// Notes the place of a value and of what is in it, refuses unknown keys, makes paths absolute.
@@ -410,11 +427,15 @@ fn nearest_key(section: &str, key: &str) -> Option<String> {
     nearest(key, own.into_iter().flatten().map(|(name, _)| name.as_str())).map(str::to_owned)
 }
 
-/// Why a value was not taken, without the value where it is secret.
-fn reason(kind: &Kind, secret: bool) -> String {
+/// Why a value was not taken; the value itself, which may be secret, is not in it.
+fn reason(kind: &Kind, form: &serde_json::Value) -> String {
     match kind {
-        Kind::InvalidType(_, expected) if secret => format!("invalid type: expected {expected}"),
-        Kind::InvalidValue(_, expected) if secret => format!("invalid value: expected {expected}"),
+        Kind::InvalidType(..) => match schema::format(form) {
+            Some("duration") => "expected a duration in quotes, such as \"1m30s\"".to_owned(),
+            _ => format!("expected {}", super::reference::kind(form)),
+        },
+        Kind::UnknownVariant(..) => format!("expected {}", super::reference::kind(form)),
+        Kind::InvalidValue(_, expected) => format!("out of range: expected {expected}"),
         other => other.to_string(),
     }
 }
@@ -422,7 +443,7 @@ fn reason(kind: &Kind, secret: bool) -> String {
 /// A value as TOML would have it, secrets masked.
 fn show(value: &Value, node: &serde_json::Value) -> String {
     match value {
-        Value::String(..) if schema::holds_secret(node) => format!("{REDACTED:?}"),
+        _ if schema::format(node) == Some(FORMAT_SECRET) => format!("{REDACTED:?}"),
         Value::String(_, text) => format!("{text:?}"),
         Value::Dict(_, entries) => {
             let null = serde_json::Value::Null;

@@ -18,7 +18,6 @@ pub mod completed;
 mod csv;
 pub mod flags;
 mod gates;
-mod go_duration;
 mod invocation;
 mod layers;
 mod load;
@@ -30,6 +29,9 @@ mod show;
 pub mod token_file;
 pub mod types;
 mod validate;
+
+#[cfg(test)]
+mod tests;
 
 pub use catalogue::Catalogue;
 pub use command_line::{CommandLine, parse as parse_command_line, usage};
@@ -45,4 +47,24 @@ pub use validate::{Problems, ValidatedOptions};
 /// Reads, completes and validates what the invocation names: the whole way, for start, check and reload alike.
 pub fn read(invocation: &Invocation, catalogue: &Catalogue) -> Result<ValidatedOptions, Problems> {
     ServerRunOptions::load(invocation).complete(catalogue).validate()
+}
+
+/// [`read`], and then the deeper look that a reload takes before it commits: `probe` gets options that passed every
+/// check and says what else is wrong with them.
+pub fn check(
+    invocation: &Invocation,
+    catalogue: &Catalogue,
+    probe: impl FnOnce(&ValidatedOptions) -> Vec<Problem>,
+) -> Result<ValidatedOptions, Problems> {
+    let options = read(invocation, catalogue)?;
+    match probe(&options) {
+        list if list.is_empty() => Ok(options),
+        list => Err(Problems { list, warnings: options.warnings().to_vec(), watch: options.watch().clone() }),
+    }
+}
+
+/// Where the daemon that was started in this way listens for `kenter reload`, whatever else is wrong with its
+/// configuration.
+pub fn admin_socket(invocation: &Invocation, catalogue: &Catalogue) -> std::path::PathBuf {
+    ServerRunOptions::load(invocation).complete(catalogue).sections().state.admin_socket.clone()
 }

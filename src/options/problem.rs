@@ -142,12 +142,13 @@ fn shorten(value: String) -> String {
     }
 }
 
-/// The name in `known` that `name` was probably meant to be.
+/// The name in `known` that `name` was probably meant to be. One with something in front ("insecure-port" for
+/// "secure-port") means something else.
 pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     known
         .into_iter()
         .map(|candidate| (strsim::damerau_levenshtein(name, candidate), candidate))
-        .filter(|(distance, candidate)| *distance <= 1 + candidate.len().max(name.len()) / 4)
+        .filter(|(distance, candidate)| *distance <= 1 + usize::from(name.len() >= 8) && !name.ends_with(candidate))
         .min()
         .map(|(_, candidate)| candidate)
 }

@@ -75,7 +75,7 @@ fn usage_line(section: &str, key: &str, field: &Value) -> String {
 }
 
 /// A word for the type of a value.
-fn kind(node: &Value) -> String {
+pub(super) fn kind(node: &Value) -> String {
     if let Some(map) = schema::map_value(node) {
         return format!("table of {}", kind(map));
     }

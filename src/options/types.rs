@@ -6,7 +6,7 @@ use std::{fmt, path::PathBuf, sync::Arc, time::Duration};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 
-use crate::options::go_duration;
+use crate::api::duration::{format_duration, parse_duration};
 
 /// What a secret prints as. The loader refuses it as a value, so that a printed configuration is never mistaken
 /// for a whole one.
@@ -128,14 +128,14 @@ impl From<Duration> for GoDuration {
 
 impl Serialize for GoDuration {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(&go_duration::format(self.0))
+        serializer.serialize_str(&format_duration(self.0))
     }
 }
 
 impl<'de> Deserialize<'de> for GoDuration {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
-        go_duration::parse(&text).map(Self).map_err(D::Error::custom)
+        parse_duration(&text).map(Self).map_err(|error| D::Error::custom(error.0))
     }
 }
 

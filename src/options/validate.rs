@@ -61,8 +61,9 @@ impl CompletedOptions {
     /// The validated value, or every problem found since reading began.
     pub fn validate(self) -> Result<ValidatedOptions, Problems> {
         let Self { sections, raw, origins, files, mut problems, warnings, watch } = self;
-        places_of_its_own(&sections, &mut problems);
+        places_of_its_own(&sections, &origins, &mut problems);
         if !problems.is_empty() {
+            in_reading_order(&mut problems);
             return Err(Problems { list: problems, warnings, watch });
         }
         let files = files.into_iter().map(|(path, bytes)| (path, hex(digest(&SHA256, &bytes).as_ref()))).collect();
@@ -71,8 +72,16 @@ impl CompletedOptions {
     }
 }
 
+/// Those in files first, from top to bottom; the rest as they were found.
+fn in_reading_order(problems: &mut [Problem]) {
+    problems.sort_by(|a, b| match (&a.origin, &b.origin) {
+        (Origin::File { .. }, Origin::File { .. }) => a.origin.cmp(&b.origin),
+        (a, b) => matches!(b, Origin::File { .. }).cmp(&matches!(a, Origin::File { .. })),
+    });
+}
+
 /// What kenter writes must not be one and the same file.
-fn places_of_its_own(sections: &Sections, problems: &mut Vec<Problem>) {
+fn places_of_its_own(sections: &Sections, origins: &BTreeMap<KeyPath, Origin>, problems: &mut Vec<Problem>) {
     let super::completed::StorageBackend::Embedded(store) = &sections.storage.backend;
     let places: [(&str, &Path); 3] = [
         ("storage.path", &store.path),
@@ -82,7 +91,9 @@ fn places_of_its_own(sections: &Sections, problems: &mut Vec<Problem>) {
     for (i, (key, path)) in places.iter().enumerate() {
         if let Some((other, _)) = places.iter().take(i).find(|(_, other)| other == path) {
             let reason = format!("{}: {other} is the same file", path.display());
-            problems.push(Problem::new(KeyPath::dotted(key), reason));
+            let key = KeyPath::dotted(key);
+            let origin = origins.get(&key).cloned().unwrap_or_default();
+            problems.push(Problem::new(key, reason).at(origin));
         }
     }
 }

@@ -28,7 +28,7 @@ use super::{
     raw::{self, RawOptions},
     types::{ByteSize, FilePath, GoDuration, OwnPath, SecretBytes},
 };
-use crate::pki;
+use crate::{api::duration::format_duration, pki};
 
 /// Options in which nothing is undecided. `validate()` is the way on.
 #[derive(Clone, Debug)]
@@ -77,6 +77,13 @@ impl ServerRunOptions {
         };
         let Completer { origins, files, problems, warnings, .. } = c;
         CompletedOptions { sections, raw, origins, files, problems, warnings, watch }
+    }
+}
+
+impl CompletedOptions {
+    /// The sections before they are validated, for who must go on with a configuration that is wrong elsewhere.
+    pub fn sections(&self) -> &Sections {
+        &self.sections
     }
 }
 
@@ -138,7 +145,7 @@ impl Completer<'_> {
         match u64::try_from(value).map(Duration::from_nanos) {
             Ok(value) if (low..=high).contains(&value) => value,
             _ => {
-                let text = |duration: Duration| super::go_duration::format(GoDuration::from(duration).0);
+                let text = |duration: Duration| format_duration(GoDuration::from(duration).0);
                 self.problem(key, format!("must be between {} and {}", text(low), text(high)));
                 default
             }

@@ -45,10 +45,6 @@ impl Completer<'_> {
     fn service_ranges(&mut self, raw: &mut raw::Network) -> Vec<IpNet> {
         const KEY: &str = "network.service_cluster_ip_range";
         if raw.service_cluster_ip_range.as_ref().is_none_or(Vec::is_empty) {
-            let text = "No CIDR for service cluster IPs specified. Default value which was 10.0.0.0/24 is deprecated and \
-                        will be removed in future releases. Please specify it using --service-cluster-ip-range on \
-                        kube-apiserver.";
-            self.warn(KEY, text);
             raw.service_cluster_ip_range = Some(vec![DEFAULT_SERVICE_RANGE.to_owned()]);
         }
         let texts = raw.service_cluster_ip_range.clone().unwrap_or_default();

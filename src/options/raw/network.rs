@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 pub struct Network {
     /// One or two CIDRs that Service addresses are taken from, of different families if two.
     ///
-    /// Range: at least 8 addresses each. Default: 10.0.0.0/24, with a warning. Class: live. Mirrors
+    /// Range: at least 8 addresses each. Default: 10.0.0.0/24. Class: live. Mirrors
     /// --service-cluster-ip-range (kubernetes cmd/kube-apiserver/app/options/options.go).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub service_cluster_ip_range: Option<Vec<String>>,
