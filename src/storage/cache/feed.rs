@@ -8,7 +8,7 @@
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
-    sync::Arc,
+    sync::{Arc, atomic::Ordering},
     task::Waker,
     time::{Duration, Instant},
 };
@@ -81,6 +81,8 @@ async fn load(core: &Core) -> Result<Revision, StorageError> {
         entries.extend(rows.iter().map(|row| routes.entry(row)));
     })
     .await?;
+    // Were it higher than what the resources show next, an old state would pass for a new one.
+    core.shared.applied.store(0, Ordering::Release);
     let mut wakers = Vec::new();
     core.routes.lock().reset(entries, revision, &mut wakers);
     core.shared.advance(revision);
@@ -114,6 +116,7 @@ async fn catch_up(core: &Core) -> Result<Revision, StorageError> {
         tracing::warn!(before, revision, "the storage's history was replaced; watches are ended");
         return load(core).await;
     }
+    core.routes.lock().add_hole(revision);
     core.apply(&[events.into()]);
     core.shared.advance(revision);
     Ok(revision)

@@ -47,7 +47,7 @@ struct Published {
     entries: Entries,
     /// `entries` is the state at this revision, and at any later one up to what the cache has applied.
     revision: Revision,
-    /// The newest change in `entries`, or an earlier bound of what is known.
+    /// From here on up to `revision` and what is applied, nothing changed. May be later than the newest change.
     changed: Revision,
     /// The resource was dropped. Published, so that readers need no lock to see it.
     closed: bool,
@@ -159,7 +159,7 @@ impl ResourceCache {
         }
         let (entries, newest, backlog) = {
             let live = self.live.lock();
-            let backlog = live.ring.after(revision)?;
+            let backlog = live.ring.after(revision).ok()?;
             (self.published.load().entries.clone(), live.ring.last_change(revision), backlog)
         };
         let entries = self.older_state(newest, entries, &backlog)?;
@@ -201,8 +201,8 @@ impl ResourceCache {
         let (after, backlog) = match start {
             WatchStart::Now => (now, None),
             WatchStart::After(asked) => {
-                let floor = live.ring.floor();
-                let backlog = live.ring.after(asked).ok_or(CacheError::TooOld { asked, floor })?;
+                let too_old = |floor| CacheError::TooOld { asked, floor };
+                let backlog = live.ring.after(asked).map_err(too_old)?;
                 (asked, (backlog.remaining() > 0).then_some(backlog))
             }
         };
@@ -286,7 +286,8 @@ impl ResourceCache {
             let mut live = self.live.lock();
             let live = &mut *live;
             let piece = (WORK_PER_HOLD / (1 + live.watchers.len())).max(1);
-            let mut entries = self.published.load().entries.clone();
+            let before = self.published.load_full();
+            let mut entries = before.entries.clone();
             let (mut done, mut last) = (0, 0);
             // A revision is never split: a reader in between would see a state that never was.
             while let Some(change) = changes.next_if(|next| done < piece || next.revision == last) {
@@ -299,7 +300,8 @@ impl ResourceCache {
                 }
             }
             let revision = if changes.peek().is_some() { last } else { end };
-            self.published.store(Arc::new(Published { entries, revision, changed: last, closed: false }));
+            let changed = before.changed.max(last);
+            self.published.store(Arc::new(Published { entries, revision, changed, closed: false }));
         }
     }
 
@@ -320,6 +322,15 @@ impl ResourceCache {
             live.ring.floor()
         };
         self.older.lock().retain(|(revision, _)| *revision >= floor);
+    }
+
+    /// The feed was lost after `before`; what became of it until `end` is applied next.
+    pub(super) fn add_hole(&self, before: Revision, end: Revision) {
+        let mut live = self.live.lock();
+        live.ring.add_hole(before, end);
+        let now = self.published.load();
+        let entries = now.entries.clone();
+        self.published.store(Arc::new(Published { entries, changed: end, ..**now }));
     }
 
     /// Begins anew with another history: watchers are ended, nothing of the past is kept.

@@ -3,7 +3,7 @@
 //! The ring is a persistent vector: a watcher that starts in the past takes all of it in constant time and reads it on
 //! its own task.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::VecDeque, sync::Arc, time::Duration};
 
 use imbl::Vector;
 
@@ -33,13 +33,25 @@ impl Default for RingLimits {
 pub(super) struct Ring {
     events: Vector<Arc<WatchEvent>>,
     held: usize,
-    /// Every change above this revision is in `events`.
+    /// Every change above this revision is in `events`, holes aside.
     floor: Revision,
+    holes: VecDeque<Hole>,
 }
+
+/// A span of revisions of which only the outcome is known, because the feed was lost: strictly between the two, nobody
+/// can say what the state was.
+#[derive(Clone, Copy)]
+struct Hole {
+    before: Revision,
+    end: Revision,
+}
+
+/// A feed that is lost more often than this within the ring's time costs the past before the oldest loss.
+const MOST_HOLES: usize = 8;
 
 impl Ring {
     pub(super) fn new(floor: Revision) -> Self {
-        Self { events: Vector::new(), held: 0, floor }
+        Self { events: Vector::new(), held: 0, floor, holes: VecDeque::new() }
     }
 
     pub(super) fn floor(&self) -> Revision {
@@ -69,22 +81,43 @@ impl Ring {
             let len = self.events.len();
             let full = len > limits.max_events || self.held > limits.bytes || (aged && len > limits.min_events);
             if !full {
-                return;
+                break;
             }
-            if let Some(oldest) = self.events.pop_front() {
-                self.held -= oldest.held();
-                self.floor = oldest.revision();
-            }
+            self.pop();
+        }
+        self.holes.retain(|hole| hole.end > self.floor);
+    }
+
+    fn pop(&mut self) {
+        if let Some(oldest) = self.events.pop_front() {
+            self.held -= oldest.held();
+            self.floor = self.floor.max(oldest.revision());
         }
     }
 
-    /// The changes above `after`; `None` if `after` is below the floor.
-    pub(super) fn after(&self, after: Revision) -> Option<Backlog> {
+    /// What happened after `before` and up to `end` is only known by its outcome, which is pushed next.
+    pub(super) fn add_hole(&mut self, before: Revision, end: Revision) {
+        if self.holes.len() >= MOST_HOLES
+            && let Some(oldest) = self.holes.pop_front()
+        {
+            while self.events.front().is_some_and(|event| event.revision() <= oldest.end) {
+                self.pop();
+            }
+            self.floor = self.floor.max(oldest.end);
+        }
+        self.holes.push_back(Hole { before, end });
+    }
+
+    /// The changes above `after`; the error is a revision from which on they are known.
+    pub(super) fn after(&self, after: Revision) -> Result<Backlog, Revision> {
         if after < self.floor {
-            return None;
+            return Err(self.floor);
+        }
+        if let Some(hole) = self.holes.iter().find(|hole| hole.before < after && after < hole.end) {
+            return Err(hole.end);
         }
         let at = self.first_above(after);
-        Some(Backlog { events: self.events.clone(), at })
+        Ok(Backlog { events: self.events.clone(), at })
     }
 
     /// The revision of the newest change at or below `revision`, the floor if there is none in the ring.
@@ -145,8 +178,8 @@ mod tests {
         RingLimits { min_events: 3, max_events: 10, window: Duration::from_secs(5), bytes: usize::MAX }
     }
 
-    fn revisions(backlog: Option<Backlog>) -> Option<Vec<Revision>> {
-        backlog.map(|backlog| backlog.map(|event| event.revision()).collect())
+    fn revisions(backlog: Result<Backlog, Revision>) -> Option<Vec<Revision>> {
+        backlog.ok().map(|backlog| backlog.map(|event| event.revision()).collect())
     }
 
     #[test]
@@ -159,7 +192,7 @@ mod tests {
         assert_eq!(ring.floor(), 110);
         assert_eq!(revisions(ring.after(118)), Some(vec![119, 120]));
         assert_eq!(revisions(ring.after(110)).map(|all| all.len()), Some(10));
-        assert!(ring.after(109).is_none());
+        assert_eq!(ring.after(109).err(), Some(110));
     }
 
     #[test]
@@ -199,7 +232,26 @@ mod tests {
         assert_eq!(revisions(ring.after(30)), Some(vec![]));
         assert_eq!(revisions(ring.after(99)), Some(vec![]));
         assert_eq!([5, 9, 10, 19, 99].map(|revision| ring.last_change(revision)), [5, 5, 10, 10, 30]);
-        let newest: Vec<_> = ring.after(10).expect("kept").newest_first().map(|event| event.revision()).collect();
+        let newest: Vec<_> = ring.after(10).ok().expect("kept").newest_first().map(|event| event.revision()).collect();
         assert_eq!(newest, [30, 20]);
+    }
+
+    #[test]
+    fn nothing_begins_within_a_hole_and_the_oldest_holes_become_the_floor() {
+        let mut ring = Ring::new(0);
+        ring.push(event(10, 0), &limits());
+        ring.add_hole(10, 20);
+        ring.push(event(15, 0), &limits());
+        assert_eq!(revisions(ring.after(10)), Some(vec![15]));
+        for within in [11, 15, 19] {
+            assert_eq!(ring.after(within).err(), Some(20));
+        }
+        assert_eq!(revisions(ring.after(20)), Some(vec![]));
+        for i in 1..=MOST_HOLES as u64 {
+            ring.add_hole(100 * i, 100 * i + 50);
+        }
+        assert_eq!((ring.floor(), ring.len()), (20, 0));
+        assert_eq!(ring.after(19).err(), Some(20));
+        assert_eq!(ring.after(110).err(), Some(150));
     }
 }

@@ -123,6 +123,13 @@ impl Routes {
         self.revision = end;
     }
 
+    /// What happened after what is applied and up to `end` will only be known by its outcome.
+    pub(super) fn add_hole(&self, end: Revision) {
+        for resource in self.by_prefix.values() {
+            resource.add_hole(self.revision, end);
+        }
+    }
+
     /// All rows there are, for comparing them with a fresh list.
     pub(super) fn all(&self) -> HashMap<Arc<str>, Arc<Entry>> {
         let mut all: HashMap<_, _> = self.unclaimed.iter().map(|(key, entry)| (key.clone(), entry.clone())).collect();

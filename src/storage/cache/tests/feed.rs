@@ -49,6 +49,29 @@ async fn after_a_lost_feed_watchers_see_what_changed_meanwhile() {
 }
 
 #[tokio::test]
+async fn what_was_between_is_not_made_up_after_a_lost_feed() {
+    let setup = setup().await;
+    setup.reach(setup.put("ns/a", "", "1")).await;
+    let end = with_a_gap(&setup, || {
+        setup.put("ns/a", "", "2"); // 2
+        setup.put("ns/passing", "", "1"); // 3
+        setup.delete("ns/passing"); // 4
+        setup.put("ns/a", "", "3"); // 5
+        setup.memory.put("/registry/others/b", "{}") // 6
+    })
+    .await;
+    for revision in 2..end {
+        assert!(setup.pods.exact(revision).is_none(), "at {revision}");
+        let watch = setup.pods.watch(WatchStart::After(revision), everything(), 10);
+        assert_eq!(watch.err(), Some(CacheError::TooOld { asked: revision, floor: end }));
+    }
+    assert_eq!(setup.pods.exact(1).map(|list| list.iter().map(|entry| entry.mod_revision()).sum()), Some(1));
+    assert_eq!(setup.pods.exact(end).map(|list| list.iter().map(|entry| entry.mod_revision()).sum()), Some(5));
+    let mut watcher = setup.pods.watch(WatchStart::After(1), everything(), 10).expect("starts");
+    assert_eq!(seen_until(&mut watcher, end).await, ["MODIFIED ns/a @5"]);
+}
+
+#[tokio::test]
 async fn a_compacted_start_of_the_feed_is_a_fresh_list() {
     let setup = setup().await;
     setup.reach(setup.put("ns/a", "", "1")).await;

@@ -1,5 +1,6 @@
 //! The whole cache over a storage in memory.
 
+mod durable;
 mod feed;
 mod model;
 mod reads;
