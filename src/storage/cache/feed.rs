@@ -54,11 +54,8 @@ async fn feed(core: &Core) {
     let mut pause = FIRST_PAUSE;
     loop {
         let begun = Instant::now();
-        let failure = match begin(core, known).await {
-            Ok(stream) => {
-                known = true;
-                follow(core, stream).await
-            }
+        let failure = match begin(core, &mut known).await {
+            Ok(stream) => follow(core, stream).await,
             Err(failure) => failure,
         };
         tracing::warn!(%failure, "the watch cache has no feed from the storage; listing the store again");
@@ -68,8 +65,9 @@ async fn feed(core: &Core) {
     }
 }
 
-async fn begin(core: &Core, known: bool) -> Result<EventStream, StorageError> {
-    let revision = if known { catch_up(core).await? } else { load(core).await? };
+async fn begin(core: &Core, known: &mut bool) -> Result<EventStream, StorageError> {
+    let revision = if *known { catch_up(core).await? } else { load(core).await? };
+    *known = true;
     let shared = &core.shared;
     shared.storage.watch(&shared.options.prefix, revision, shared.options.feed).await
 }

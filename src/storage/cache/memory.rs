@@ -26,6 +26,7 @@ struct State {
     held: bool,
     /// Every call fails while this is set.
     down: bool,
+    watches_refused: bool,
 }
 
 struct Feed {
@@ -60,6 +61,10 @@ impl Memory {
 
     pub(super) fn set_down(&self, down: bool) {
         self.0.lock().down = down;
+    }
+
+    pub(super) fn refuse_watches(&self, refuse: bool) {
+        self.0.lock().watches_refused = refuse;
     }
 
     /// All feeds lose their place now; they see nothing of what comes after.
@@ -196,7 +201,7 @@ impl Storage for Memory {
     fn watch<'a>(&'a self, prefix: &'a str, after: Revision, buffer: usize) -> StorageFuture<'a, EventStream> {
         Box::pin(async move {
             let mut state = self.0.lock();
-            if state.down {
+            if state.down || state.watches_refused {
                 return Err(down());
             }
             let (sender, receiver) = mpsc::channel(buffer.max(1));

@@ -128,8 +128,14 @@ impl Line {
         Poll::Pending
     }
 
-    fn is_empty(&self) -> bool {
-        self.queue.lock().events.is_empty()
+    /// Whether everything up to what is applied was taken: one that was ended misses what came after.
+    fn is_current(&self) -> bool {
+        let queue = self.queue.lock();
+        queue.events.is_empty() && queue.end.is_none()
+    }
+
+    fn end_reason(&self) -> Option<WatchEnd> {
+        self.queue.lock().end.clone()
     }
 }
 
@@ -205,6 +211,11 @@ impl Watcher {
         }
     }
 
+    /// Why the watch ended, if it did; there may still be events to take.
+    pub fn end(&self) -> Option<WatchEnd> {
+        self.line.end_reason()
+    }
+
     pub fn scope(&self) -> &WatchScope {
         &self.line.scope
     }
@@ -214,7 +225,7 @@ impl Watcher {
         if self.backlog.is_none() {
             // Read before the queue is looked at: the dispatcher queues first and moves on after.
             let applied = self.resource.applied();
-            if self.line.is_empty() {
+            if self.line.is_current() {
                 self.seen = self.seen.max(applied);
             }
         }

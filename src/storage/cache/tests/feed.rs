@@ -98,6 +98,20 @@ async fn a_gap_without_changes_goes_unnoticed() {
 }
 
 #[tokio::test]
+async fn a_feed_that_cannot_begin_after_the_first_list_loses_no_watch() {
+    let memory = Arc::new(Memory::default());
+    memory.refuse_watches(true);
+    let cache = Cache::start(memory.clone(), CacheOptions::default()).expect("a thread");
+    cache.ready().await;
+    let pods = cache.resource(PODS, Arc::new(PodAttributes));
+    let mut watcher = pods.watch(WatchStart::Now, everything(), 100).expect("starts");
+    let end = memory.put(&format!("{PODS}ns/a"), &pod("a", "", ""));
+    until(|| cache.metrics().lists.get() > 1).await;
+    memory.refuse_watches(false);
+    assert_eq!(seen_until(&mut watcher, end).await, ["ADDED ns/a @1"]);
+}
+
+#[tokio::test]
 async fn a_replaced_history_ends_watches_and_forgets_the_past() {
     let setup = setup().await;
     for i in 0..10 {

@@ -97,10 +97,14 @@ fn start(setup: &Setup, random: &mut Random) -> Replay {
         let (list, watcher) = setup.pods.list_and_watch(scope.clone(), 100_000).expect("starts");
         return Replay { state: state(&list, &scope), last: list.revision(), watcher };
     }
-    let floor = setup.pods.stats().ring_floor;
-    let revision = floor + random.below(setup.pods.applied() - floor + 1);
-    let watcher = setup.pods.watch(WatchStart::After(revision), scope.clone(), 100_000).expect("starts");
-    let list = setup.pods.exact(revision).expect("as old as the ring");
+    let (watcher, list, revision) = loop {
+        let floor = setup.pods.stats().ring_floor;
+        let revision = floor + random.below(setup.pods.applied() - floor + 1);
+        // Not where the feed was lost.
+        let Some(list) = setup.pods.exact(revision) else { continue };
+        let watcher = setup.pods.watch(WatchStart::After(revision), scope.clone(), 100_000).expect("starts");
+        break (watcher, list, revision);
+    };
     Replay { state: state(&list, &scope), last: revision, watcher }
 }
 
@@ -127,6 +131,7 @@ async fn run(seed: u64, gaps: bool) {
     assert_eq!(state(&list, &everything()), stored, "seed {seed}");
     for replay in &mut replays {
         replay.reach(newest).await;
+        assert_eq!(replay.watcher.end(), None);
         assert_eq!(replay.state, state(&list, &replay.scope()), "seed {seed}, {:?}", replay.watcher);
     }
 }
