@@ -53,6 +53,7 @@ pub use self::{
     resource::ResourceCache,
     ring::RingLimits,
     snapshot::Snapshot,
+    splice::with_revision,
     watcher::{WatchScope, WatchStart, Watcher},
 };
 use self::{encodings::Encodings, routes::Routes};
