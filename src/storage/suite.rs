@@ -133,6 +133,11 @@ pub(crate) async fn end_of(stream: &mut EventStream) -> StorageError {
     }
 }
 
+/// The same, as the failure it is.
+pub(crate) async fn end_of_watch(stream: &mut EventStream) -> Result<(), StorageError> {
+    Err(end_of(stream).await)
+}
+
 fn assert_contiguous(events: &[Event], after: Revision) {
     let revisions: Vec<_> = events.iter().map(|event| event.kv.mod_revision).collect();
     let expected: Vec<_> = (after + 1..=after + revisions.len() as u64).collect();

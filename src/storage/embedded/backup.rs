@@ -16,14 +16,14 @@ pub(super) async fn backup(shared: Arc<Shared>, file: PathBuf) -> Result<(), Sto
         // Held to the end of the copy even where nobody waits for it any more.
         let _guard = guard;
         let source = shared.directory.read().join(store::FILE);
-        copy(&source, &file)?;
+        copy(&source, &file, shared.identity)?;
         stats::set(&shared.stats.last_backup, expiry::now());
         Ok(())
     });
     copy.await.map_err(|e| StorageError::Unavailable(format!("the backup was cut off: {e}")))?
 }
 
-fn copy(source: &Path, file: &Path) -> Result<(), StorageError> {
+fn copy(source: &Path, file: &Path, identity: i64) -> Result<(), StorageError> {
     let failed = |what: &str, why: &dyn std::fmt::Display| {
         StorageError::Unavailable(format!("backup to {}: cannot {what}: {why}", file.display()))
     };
@@ -34,6 +34,11 @@ fn copy(source: &Path, file: &Path) -> Result<(), StorageError> {
     }
     let done = store::copy_into(source, &unfinished)
         .map_err(|e| failed("copy", &e))
+        .and_then(|()| match store::identity_of(&unfinished) {
+            Ok(found) if found == identity => Ok(()),
+            Ok(_) => Err(failed("copy", &"another store lies in the data directory by now")),
+            Err(e) => Err(failed("read the copy", &e)),
+        })
         .and_then(|()| store::sync_file(&unfinished).map_err(|e| failed("sync", &e)))
         .and_then(|()| fs::rename(&unfinished, file).map_err(|e| failed("rename", &e)));
     if done.is_err() {

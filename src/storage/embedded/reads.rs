@@ -15,6 +15,7 @@ use tokio::sync::oneshot;
 
 use super::{
     load::Index,
+    row::{Damage, RowRef},
     store::{Store, Trouble},
 };
 use crate::storage::{KeyValue, Page, Revision, StorageError};
@@ -236,8 +237,8 @@ impl Rows {
         while self.done < end && bytes < BYTES {
             let slot = self.order[self.done] as usize;
             let (key, rev) = &self.keys[slot];
-            let found =
-                store.read(*rev, |row| (*row.key == **key && !row.deleted).then(|| row.key_value(Arc::clone(key))))?;
+            let of_key = |row: RowRef<'_>| (*row.key == **key && !row.deleted).then(|| row.key_value(Arc::clone(key)));
+            let found = store.read(*rev, of_key).map_err(|trouble| name(trouble, key))?;
             let item = found.flatten().ok_or_else(|| missing(key, *rev))?;
             bytes += item.value.len();
             self.items[slot] = Some(item);
@@ -251,6 +252,14 @@ impl Rows {
     }
 }
 
+/// A row too damaged to tell its own key is named by the key it was read for.
+fn name(trouble: Trouble, key: &str) -> Trouble {
+    match trouble {
+        Trouble::Damaged(damage) if damage.key.is_empty() => Trouble::Damaged(Damage { key: key.to_owned(), ..damage }),
+        other => other,
+    }
+}
+
 fn missing(key: &str, revision: Revision) -> Trouble {
-    Trouble::Damaged(super::row::Damage { revision, key: key.to_owned(), reason: "the row is missing".to_owned() })
+    Trouble::Damaged(Damage { revision, key: key.to_owned(), reason: "the row is missing".to_owned() })
 }

@@ -1,7 +1,8 @@
 //! What is done about a disk that is or will be full.
 //!
 //! When a write finds no room, the reserve is given up, so that deletions and compaction can still be written;
-//! other writes are refused without trying. That ends by itself: when the reserve can be taken again with some
+//! other writes are refused without trying. The WAL is kept smaller than the reserve ([`Room::wal_limit`]), so
+//! that the space given up is always enough to move the WAL into the file and start it anew. All that ends by itself: when the reserve can be taken again with some
 //! room beside it, or when compaction has freed a good part of the file for reuse.
 
 use std::{
@@ -13,13 +14,12 @@ use tracing::{info, warn};
 
 use super::{
     guard::Reserve,
-    store::{Pages, Store},
+    store::{PAGE_SIZE, Pages, Store},
 };
 use crate::storage::StorageError;
 
 /// Room that must be left beside the reserve for writes to be tried again.
 const MARGIN: u64 = 1 << 20;
-const PAGE: u64 = 4096;
 /// How often the disk is looked at: while full, and while there is no reserve.
 const RETRY_FULL: Duration = Duration::from_millis(200);
 const RETRY_RESERVE: Duration = Duration::from_secs(60);
@@ -77,15 +77,39 @@ impl Room {
         if let Err(e) = self.reserve.give_up() {
             warn!("cannot give up the reserve: {e}");
         }
-        // The WAL may hold more than the reserve did.
-        if let Err(trouble) = store.checkpoint_all() {
-            info!("cannot empty the WAL of a full disk: {trouble}");
+        self.empty_wal(store);
+    }
+
+    /// Only where it fits: a checkpoint that fails half-way would have eaten the reserve for nothing.
+    fn empty_wal(&self, store: &Store) {
+        let room = self.reserve.free_bytes().unwrap_or(0);
+        let emptied = store.growth().and_then(|growth| {
+            let fits = growth + MARGIN <= room;
+            if fits { store.checkpoint_all() } else { Ok(false) }
+        });
+        match emptied {
+            Ok(true) => {}
+            Ok(false) => info!(room, "there is no room to empty the WAL"),
+            Err(trouble) => info!("cannot empty the WAL of a full disk: {trouble}"),
         }
+    }
+
+    /// How large the WAL may become.
+    pub fn wal_limit(&self) -> u64 {
+        match self.reserve.bytes() {
+            0 => u64::MAX,
+            bytes => bytes / 4 * 3,
+        }
+    }
+
+    /// Whether there is practically nothing left beside the reserve.
+    pub fn is_exhausted(&self) -> bool {
+        self.reserve.free_bytes().is_ok_and(|free| free < MARGIN)
     }
 
     /// Before a store is opened on a disk that may be full: recovery needs some room.
     pub fn make_way(&mut self) {
-        if self.reserve.held() && self.reserve.free_bytes().is_ok_and(|free| free < MARGIN) {
+        if self.reserve.held() && self.is_exhausted() {
             let _ = self.reserve.give_up();
             self.full = Some("the disk was full when the store was opened again".to_owned());
         }
@@ -110,7 +134,7 @@ impl Room {
         if reserved && free < MARGIN {
             let _ = self.reserve.give_up();
         }
-        let reusable = self.pages.free.saturating_sub(self.free_then) * PAGE;
+        let reusable = self.pages.free.saturating_sub(self.free_then) * PAGE_SIZE;
         if (reserved && free >= MARGIN) || reusable >= (self.reserve.bytes() / 4).max(MARGIN) {
             info!(free, reusable, "there is room again; writes go on");
             self.full = None;

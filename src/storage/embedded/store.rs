@@ -22,6 +22,7 @@ use crate::storage::Revision;
 
 /// Name of the store's file in its directory.
 pub(super) const FILE: &str = "store.db";
+pub(super) const PAGE_SIZE: u64 = 4096;
 /// What the file is renamed to with when the store has been moved away.
 pub(super) const MOVED_SUFFIX: &str = ".moved";
 /// "kntr": tells our files from any other SQLite database.
@@ -63,7 +64,7 @@ const PRAGMAS: &[(&str, &str, i64)] = &[
     ("cache_size", "-16384", -16384),
     ("temp_store", "MEMORY", 2),
     ("mmap_size", "0", 0),
-    // 64 MB: a backstop under unbroken load; the writer checkpoints when it is idle.
+    // 64 MB: a backstop under unbroken load; the writer checkpoints when it is idle. See `limit_wal`.
     ("wal_autocheckpoint", "16000", 16000),
     ("journal_size_limit", "67108864", 67_108_864),
     ("foreign_keys", "OFF", 0),
@@ -253,7 +254,7 @@ impl Store {
                            FROM log WHERE rev = ?1";
         let mut statement = self.conn.prepare_cached(SQL)?;
         let mut rows = statement.query(params![sql_int(rev)])?;
-        match rows.next()? {
+        match rows.next().map_err(|e| at_row(rev, e))? {
             Some(row) => RowRef::read(row).map(|row| Some(take(row))).map_err(Trouble::Damaged),
             None => Ok(None),
         }
@@ -269,8 +270,11 @@ impl Store {
         let sql = format!("SELECT {COLUMNS} FROM log WHERE rev > ?1 AND rev <= ?2 ORDER BY rev");
         let mut statement = self.conn.prepare_cached(&sql)?;
         let mut rows = statement.query(params![sql_int(after), sql_int(until)])?;
-        while let Some(row) = rows.next()? {
-            if !take(RowRef::read(row).map_err(Trouble::Damaged)?) {
+        let mut seen = after;
+        while let Some(row) = rows.next().map_err(|e| at_row(seen + 1, e))? {
+            let row = RowRef::read(row).map_err(Trouble::Damaged)?;
+            seen = row.rev;
+            if !take(row) {
                 break;
             }
         }
@@ -320,6 +324,20 @@ impl Store {
                 Ok((row.get(0)?, row.get(1)?, row.get(2)?))
             })?;
         Ok(busy == 0 && log == moved)
+    }
+
+    /// Lets the WAL grow to about `bytes` (and one commit more) before a commit empties it.
+    pub fn limit_wal(&self, bytes: u64) -> Result<(), Trouble> {
+        let pages = (bytes / PAGE_SIZE).clamp(100, 16_000);
+        // Answers with the new value, so it cannot go through execute.
+        self.conn.query_row(&format!("PRAGMA wal_autocheckpoint = {pages}"), [], |_| Ok(()))?;
+        Ok(())
+    }
+
+    /// How much the file will grow when everything in the WAL is moved into it.
+    pub fn growth(&self) -> Result<u64, Trouble> {
+        let size = fs::metadata(&self.path).map_or(0, |meta| meta.len());
+        Ok((self.pages()?.total * PAGE_SIZE).saturating_sub(size))
     }
 
     /// Gives up to 200 free pages back to the file system.
@@ -386,6 +404,24 @@ pub(super) fn companion(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);
     PathBuf::from(name)
+}
+
+/// A page that cannot be made sense of while a row is read damages that row alone; the handle works on.
+fn at_row(revision: Revision, error: rusqlite::Error) -> Trouble {
+    match error.sqlite_error_code() {
+        Some(ErrorCode::DatabaseCorrupt) => {
+            Trouble::Damaged(Damage { revision, key: String::new(), reason: error.to_string() })
+        }
+        _ => error.into(),
+    }
+}
+
+/// Which store a closed or foreign file is.
+pub(super) fn identity_of(path: &Path) -> Result<i64, OpenError> {
+    let conn = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX)
+        .map_err(|source| OpenError::Sqlite { what: "open", path: path.to_owned(), source })?;
+    recognise(&conn, path)?;
+    meta(&conn, "identity", path)
 }
 
 fn recognise(conn: &Connection, path: &Path) -> Result<(), OpenError> {
@@ -475,5 +511,5 @@ fn from_sql(n: i64) -> u64 {
 
 /// Bytes of a row in the log, page overhead included: what a checkpoint will have to move, roughly.
 pub(super) fn disk_cost(value: &Bytes) -> u64 {
-    (value.len() as u64).next_multiple_of(4096) + 4096
+    (value.len() as u64).next_multiple_of(PAGE_SIZE) + PAGE_SIZE
 }

@@ -118,6 +118,7 @@ pub(super) fn start(
         pause: None,
         accept_damaged_wal: options.accept_damaged_wal,
     };
+    writer.limit_wal();
     writer.measure();
     let runtime = Builder::new_current_thread().enable_time().build().map_err(OpenError::Thread)?;
     let thread = std::thread::Builder::new()
@@ -302,7 +303,9 @@ impl Writer {
             }
             Trouble::Lost(_) | Trouble::Damaged(_) => {
                 let reason = trouble.to_string();
-                let why = lost(&reason);
+                // Some calls of SQLite report a full disk as any other I/O error.
+                let full = self.room.is_exhausted();
+                let why = if full { StorageError::Full(reason.clone()) } else { lost(&reason) };
                 self.lose(reason, FIRST_BACKOFF);
                 why
             }
@@ -312,7 +315,9 @@ impl Writer {
     /// Gives the handle up: after an I/O error nobody knows what is on the disk.
     fn lose(&mut self, reason: String, backoff: Duration) {
         error!(reason, "the store failed and is closed; it will be checked and opened again");
-        self.reads.fail(&lost(&reason));
+        let why = lost(&reason);
+        self.reads.fail(&why);
+        self.compaction.failed(Instant::now(), &why);
         let state = State::Lost { reason, next: Instant::now() + backoff, backoff };
         if let State::Open(store) = std::mem::replace(&mut self.state, state) {
             store.abandon();
@@ -382,6 +387,8 @@ impl Writer {
             self.watchers.publish(&unseen.into(), &self.shared.stats);
         }
         self.dirty = CHECKPOINT_BYTES;
+        self.limit_wal();
+        self.measure();
         Ok(())
     }
 
@@ -437,6 +444,7 @@ impl Writer {
             Ask::Health(reply) => drop(reply.send(self.health())),
             Ask::Tune { reserve_bytes, retention, reply } => {
                 self.room.resize(reserve_bytes);
+                self.limit_wal();
                 self.compaction.set_retention(retention);
                 let _ = reply.send(());
             }
@@ -579,17 +587,29 @@ impl Writer {
     }
 
     fn shrink(&mut self) {
+        let before = self.room.pages().free;
         let shrunk = self.store().map(|store| store.shrink());
         if let Ok(Err(trouble)) = shrunk {
             self.idle_failure(trouble);
         }
         self.dirty += 200 * 4096;
         self.measure();
+        if self.room.pages().free >= before {
+            self.pause = Some(Instant::now() + Duration::from_secs(1));
+        }
     }
 
     fn idle_failure(&mut self, trouble: Trouble) {
         self.pause = Some(Instant::now() + Duration::from_secs(1));
         self.failed(trouble);
+    }
+
+    fn limit_wal(&mut self) {
+        if let State::Open(store) = &self.state
+            && let Err(trouble) = store.limit_wal(self.room.wal_limit())
+        {
+            self.failed(trouble);
+        }
     }
 
     fn measure(&mut self) {
@@ -608,6 +628,19 @@ impl Writer {
             self.measure();
         }
         self.room.recover();
+    }
+
+    /// Empties the WAL into the file, so that a test can look at the file's size.
+    #[cfg(test)]
+    pub(super) fn checkpoint_now(&mut self) {
+        if let State::Open(store) = &self.state {
+            store.checkpoint_all().expect("the checkpoint works");
+        }
+    }
+
+    #[cfg(test)]
+    pub(super) fn with_store<T>(&mut self, use_it: impl FnOnce(&mut Store) -> T) -> Result<T, StorageError> {
+        self.store().map(use_it)
     }
 
     fn finish(&mut self) {
