@@ -14,6 +14,7 @@ pub mod release;
 pub mod status;
 pub mod unique;
 pub mod version;
+pub mod warnings;
 
 #[cfg(test)]
 pub(crate) mod vectors;

@@ -34,6 +34,13 @@ pub fn uuid() -> String {
     out
 }
 
+/// A random number in 0..1, for spreading things over time.
+pub fn fraction() -> f64 {
+    let mut bytes = [0u8; 4];
+    fill(&mut bytes);
+    f64::from(u32::from_le_bytes(bytes)) / (f64::from(u32::MAX) + 1.0)
+}
+
 /// `length` characters, each equally likely.
 pub fn suffix(length: usize) -> String {
     // 243 = 9 * 27: larger bytes are drawn again, so that no character is favoured.

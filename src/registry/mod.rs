@@ -5,7 +5,9 @@
 //! store the functions that decide whether an object may be stored. Who only reads gets the narrow [`reader`].
 
 pub mod builtin;
+pub mod catalog;
 pub mod reader;
 pub mod resource;
+pub mod store;
 pub mod strategy;
 pub mod validation;

@@ -162,6 +162,9 @@ pub struct CallContext<'a> {
     pub user: &'a crate::auth::user::UserInfo,
     pub dry_run: bool,
     pub now: jiff::Timestamp,
+    /// Who owns fields that the call writes.
+    pub manager: &'a str,
+    pub warnings: &'a crate::api::warnings::Warnings,
 }
 
 pub type CallFuture<'a> = Pin<Box<dyn Future<Output = Result<(u16, Value), ApiError>> + Send + 'a>>;

@@ -26,7 +26,7 @@ use crate::{
     object::Value,
     storage::{
         Expect, Op, Revision, Storage, StorageError, Write, WriteOutcome,
-        cache::{CacheError, Entry, ResourceCache, Snapshot, with_revision},
+        cache::{CacheError, Entry, ResourceCache, Snapshot, splice::with_revision},
     },
 };
 
@@ -134,6 +134,19 @@ impl Store {
         let snapshot = self.consistent().await?;
         let key = self.resource.key(namespace, name);
         snapshot.get(&key).cloned().ok_or_else(|| ApiError::not_found(self.gr(), name))
+    }
+
+    /// A page of what there was at `at`, out of the storage's history: keys below `prefix` from `start` on; whether
+    /// there are more.
+    pub async fn history(&self, prefix: &str, start: &str, limit: usize, at: Revision) -> Result<(Vec<Arc<Entry>>, bool), ApiError> {
+        let page = self.storage.list(prefix, start, limit, Some(at)).await.map_err(|error| self.storage_error(error))?;
+        Ok((page.items.iter().map(|row| self.cache.entry_of(row)).collect(), page.more))
+    }
+
+    /// How many keys below `prefix` there were from `start` on.
+    pub async fn count_after(&self, prefix: &str, start: &str, at: Revision) -> Result<usize, ApiError> {
+        let page = self.storage.list(prefix, start, 0, Some(at)).await.map_err(|error| self.storage_error(error))?;
+        Ok(page.items.len())
     }
 
     /// The object of an entry, as a tree.

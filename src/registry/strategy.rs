@@ -8,6 +8,7 @@ pub use crate::api::names::{name_is_dns_label, name_is_dns_subdomain, name_is_dn
 use crate::{
     api::{ApiError, ErrorList, names::Messages},
     object::Value,
+    schema::ownership::{FieldSet, Pattern},
 };
 
 /// What a strategy may know of the request.
@@ -28,6 +29,16 @@ pub enum GracefulDeletion {
     No,
     /// Stays, marked, until this many seconds have passed and its owner confirms with a deletion at grace 0.
     After(i64),
+}
+
+/// What [`Strategy::reset_fields`] leaves out of managedFields.
+#[derive(Clone, Copy, Debug)]
+pub enum ResetFields {
+    None,
+    /// These and all below them: `status` on the main resource. Make the set once, in a `OnceLock`.
+    Without(&'static FieldSet),
+    /// All but what one of the patterns reaches.
+    Only(&'static [Pattern]),
 }
 
 /// The policy of one kind (or of one subresource). Every function is pure; all run on the storage version, in this
@@ -68,9 +79,9 @@ pub trait Strategy: Send + Sync {
         true
     }
 
-    /// Fields of which ownership is never tracked through this endpoint: paths of member names below the root.
-    fn reset_fields(&self) -> &'static [&'static [&'static str]] {
-        &[]
+    /// Fields of which ownership is never tracked through this endpoint, since the strategy puts them back.
+    fn reset_fields(&self) -> ResetFields {
+        ResetFields::None
     }
 
     /// Whether this deletion is graceful, and how long. `asked` is the option `gracePeriodSeconds`.

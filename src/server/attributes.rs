@@ -3,36 +3,23 @@
 use super::request_info::RequestInfo;
 use crate::{
     api::{fields, labels},
-    auth::{
-        authz::{Attributes, SelectorRequirement},
-        user::UserInfo,
-    },
+    auth::{authz::Attributes, user::UserInfo},
 };
 
 /// Holds what [`Attributes`] borrow.
 pub struct RequestAttributes<'a> {
     info: &'a RequestInfo,
-    fields: Vec<SelectorRequirement>,
-    labels: Vec<SelectorRequirement>,
+    fields: fields::Selector,
+    labels: labels::Selector,
 }
 
 impl<'a> RequestAttributes<'a> {
     /// Selectors that cannot be parsed are left out: the authorizer then judges the unrestricted request, and the
     /// endpoint refuses the selector.
     pub fn new(info: &'a RequestInfo) -> Self {
-        let fields = fields::parse(&info.field_selector).map(|it| it.requirements()).unwrap_or_default();
-        let labels = labels::parse(&info.label_selector).map(|it| it.requirements_of()).unwrap_or_default();
-        Self {
-            info,
-            fields: fields
-                .into_iter()
-                .map(|(key, operator, value)| SelectorRequirement { key, operator, values: vec![value] })
-                .collect(),
-            labels: labels
-                .into_iter()
-                .map(|(key, operator, values)| SelectorRequirement { key, operator, values })
-                .collect(),
-        }
+        let fields = fields::Selector::parse(&info.field_selector).unwrap_or_default();
+        let labels = labels::Selector::parse(&info.label_selector).unwrap_or_else(|_| labels::Selector::everything());
+        Self { info, fields, labels }
     }
 
     pub fn of<'b>(&'b self, user: &'b UserInfo) -> Attributes<'b> {
@@ -48,8 +35,8 @@ impl<'a> RequestAttributes<'a> {
             name: &info.name,
             resource_request: info.resource_request,
             path: &info.path,
-            field_selector: &self.fields,
-            label_selector: &self.labels,
+            field_selector: self.fields.terms(),
+            label_selector: self.labels.requirements(),
         }
     }
 }

@@ -1,9 +1,6 @@
 //! One request on its way through the layers: what was sent, what the layers found out, what the answer gets.
 
-use std::{
-    sync::{Arc, Mutex},
-    time::Instant,
-};
+use std::{sync::Arc, time::Instant};
 
 use ::http::request::Parts;
 use bytes::{Bytes, BytesMut};
@@ -14,6 +11,7 @@ use super::{
     query::Query,
     request_info::RequestInfo,
 };
+pub use crate::api::warnings::Warnings;
 use crate::{api::ApiError, auth::user::UserInfo};
 
 /// The most a body may have; more is 413.
@@ -35,6 +33,8 @@ pub struct Exchange {
     pub warnings: Warnings,
     /// When the answer has to be there; `None` for long-running requests.
     pub deadline: Option<tokio::time::Instant>,
+    /// A row that is served answers; set by the chain.
+    pub routed: bool,
     /// All paths were installed when the request came, so that an unknown one is really unknown.
     pub paths_complete: bool,
 }
@@ -54,6 +54,7 @@ impl Exchange {
             user: None,
             warnings: Warnings::default(),
             deadline: None,
+            routed: false,
             paths_complete: true,
         }
     }
@@ -91,29 +92,5 @@ impl Exchange {
             }
         }
         Ok(whole.unwrap_or_else(|| joined.freeze()))
-    }
-}
-
-/// Warnings for the client, each text once. Shared with whatever runs below the endpoint.
-#[derive(Clone, Default)]
-pub struct Warnings(Arc<Mutex<Vec<String>>>);
-
-impl Warnings {
-    pub fn add(&self, text: impl Into<String>) {
-        let text = text.into();
-        let mut warnings = self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        if !warnings.contains(&text) {
-            warnings.push(text);
-        }
-    }
-
-    pub fn extend(&self, texts: impl IntoIterator<Item = String>) {
-        for text in texts {
-            self.add(text);
-        }
-    }
-
-    pub fn take(&self) -> Vec<String> {
-        std::mem::take(&mut self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner))
     }
 }

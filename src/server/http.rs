@@ -72,3 +72,20 @@ pub enum Body {
 }
 
 pub type Response = ::http::Response<Body>;
+
+/// Makes a stream that one reader polls usable as a body, which has to be `Sync`: a mutex nobody else can reach is
+/// never locked.
+pub fn unsynced(stream: impl Stream<Item = Result<Bytes, BodyError>> + Send + 'static) -> BodyStream {
+    struct Alone(std::sync::Mutex<Pin<Box<dyn Stream<Item = Result<Bytes, BodyError>> + Send>>>);
+    impl Stream for Alone {
+        type Item = Result<Bytes, BodyError>;
+        fn poll_next(
+            self: Pin<&mut Self>,
+            cx: &mut std::task::Context<'_>,
+        ) -> std::task::Poll<Option<Self::Item>> {
+            let inner = self.get_mut().0.get_mut().unwrap_or_else(std::sync::PoisonError::into_inner);
+            inner.as_mut().poll_next(cx)
+        }
+    }
+    Box::pin(Alone(std::sync::Mutex::new(Box::pin(stream))))
+}

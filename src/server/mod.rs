@@ -1,5 +1,17 @@
 //! The generic server: what every one of the three servers is made of, and the listener in front of them.
 
+pub mod attributes;
+pub mod context;
 pub mod current;
+pub mod endpoints;
+pub mod health;
 pub mod http;
+pub mod layers;
+pub mod lifecycle;
 pub mod listen;
+pub mod negotiate;
+pub mod query;
+pub mod request_info;
+pub mod respond;
+pub mod rights;
+pub mod stack;

@@ -195,6 +195,14 @@ pub fn body_format(headers: &HeaderMap) -> Result<Format, ApiError> {
     })
 }
 
+/// The format of a custom resource's body, which has no protobuf form.
+pub fn body_format_without_protobuf(headers: &HeaderMap) -> Result<Format, ApiError> {
+    match body_format(headers) {
+        Ok(Format::Protobuf) | Err(_) => Err(unsupported_media_type(&[Format::Json.media_type(), Format::Yaml.media_type()])),
+        other => other,
+    }
+}
+
 pub fn unsupported_media_type(accepted: &[&str]) -> ApiError {
     ApiError::unsupported_media_type(format!(
         "the body of the request was in an unknown format - accepted media types include: {}",

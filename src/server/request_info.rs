@@ -181,9 +181,9 @@ pub fn escapes_are_whole(path: &str) -> bool {
 
 /// The name a field selector requires, if it is a possible one.
 fn exact_name(selector: &str) -> Option<String> {
-    let parsed = crate::api::fields::parse(selector).ok()?;
+    let parsed = crate::api::fields::Selector::parse(selector).ok()?;
     let name = parsed.requires_exact_match("metadata.name")?;
-    let possible = !name.is_empty() && crate::api::names::is_path_segment_name(name, false).is_empty();
+    let possible = !name.is_empty() && crate::api::names::is_path_segment_name(name).is_empty();
     possible.then(|| name.to_owned())
 }
 

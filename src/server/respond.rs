@@ -23,8 +23,8 @@ pub fn response(status: u16, content_type: &'static str, body: Body) -> Response
 }
 
 /// Plain text, as Go's http.Error sends it: with a final newline and not to be sniffed.
-pub fn text_error(status: u16, text: &str) -> Response {
-    let mut response = text(status, format!("{text}\n"));
+pub fn text_error(status: u16, message: &str) -> Response {
+    let mut response = text(status, format!("{message}\n"));
     response.headers_mut().insert("x-content-type-options", HeaderValue::from_static("nosniff"));
     response
 }

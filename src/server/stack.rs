@@ -57,7 +57,7 @@ pub struct StackParts {
     pub impersonation: layers::Impersonation,
     pub in_flight: layers::InFlight,
     pub authorization: layers::Authorization,
-    pub metrics: Arc<crate::telemetry::Metrics>,
+    pub metrics: &'static crate::telemetry::Metrics,
     pub access_log: bool,
 }
 
@@ -68,13 +68,13 @@ impl Stack {
             // First, so that every answer carries the id, refusals and panics included.
             Box::new(layers::AuditId),
             // Outside of all that can panic, so that one request's fault is one 500.
-            Box::new(layers::PanicGuard { metrics: parts.metrics.clone() }),
+            Box::new(layers::PanicGuard { metrics: parts.metrics }),
             // Before anything can wait: whether an unknown path may yet become known.
             Box::new(layers::MuxComplete { lifecycle: parts.lifecycle.clone() }),
             // Everything further in asks what the request means.
             Box::new(layers::Info),
             // Needs the verb and resource for its labels; counts whatever is answered further in.
-            Box::new(layers::Access { metrics: parts.metrics.clone(), log: parts.access_log }),
+            Box::new(layers::Access { metrics: parts.metrics, log: parts.access_log }),
         ];
         if parts.send_retry_after {
             // Before the request is counted: a draining server sends it elsewhere.

@@ -4,5 +4,12 @@
 //! answers which strategy, lifecycle and subresource behaviour its kinds have; a kind that no module knows has the
 //! default strategy.
 
+mod apps;
+mod core;
 pub mod defaults;
+mod groups;
 pub mod rbac;
+mod table;
+
+pub use groups::Wiring;
+pub use table::rows;

@@ -114,9 +114,9 @@ pub fn object_response(cx: &Exchange, scope: &Scope<'_>, accepted: Accepted, sta
             return Err(ApiError::not_acceptable(message));
         }
         Transform::Table(version) => {
-            let rows = Rows::new(cx, scope, version)?;
-            let mut table = rows.table(Some(&object), true);
-            table.set(&["rows"], Value::Array(vec![rows.row(&object)?]));
+            let rows = Rows::new(cx, version)?;
+            let mut table = rows.table(scope.version, Some(&object), true);
+            table.set(&["rows"], Value::Array(vec![rows.row(scope.version, &object)?]));
             table
         }
     };

@@ -221,10 +221,10 @@ pub(super) fn answer(cx: &Exchange, scope: &Scope<'_>, accepted: Accepted, page:
     let value = match accepted.transform {
         Transform::None => whole(scope, &page)?,
         Transform::Table(version) => {
-            let rows = Rows::new(cx, scope, version)?;
-            let mut table = rows.table(None, true);
+            let rows = Rows::new(cx, version)?;
+            let mut table = rows.table(scope.version, None, true);
             table.set(&["metadata"], metadata(&page));
-            let items: Result<Vec<Value>, ApiError> = page.items.iter().map(|entry| rows.row(&encode::object(scope, entry)?)).collect();
+            let items: Result<Vec<Value>, ApiError> = page.items.iter().map(|entry| rows.row(scope.version, &encode::object(scope, entry)?)).collect();
             table.set(&["rows"], Value::Array(items?));
             table
         }

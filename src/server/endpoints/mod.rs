@@ -2,6 +2,7 @@
 //!
 //! An endpoint runs after request info, user, permission, deadline and audit are set.
 
+mod body;
 mod call;
 mod create;
 mod delete;
@@ -34,7 +35,6 @@ use super::{
 use crate::{
     admission,
     api::{ApiError, Reason},
-    auth::authz::Union,
     registry::{
         catalog::Row,
         resource::{Behaviour, SubresourceBehaviour, Verb, Version},
@@ -45,9 +45,9 @@ use crate::{
 /// What the endpoints of one generation share.
 pub struct Endpoints {
     pub admission: Arc<admission::Chain>,
-    pub authorizer: Arc<Union>,
     pub current: Current,
-    pub metrics: Arc<Metrics>,
+    pub metrics: &'static Metrics,
+    pub rights: Arc<super::rights::Rights>,
     pub lifecycle: Arc<super::lifecycle::Lifecycle>,
     /// How long an Event is kept.
     pub event_ttl: Duration,
@@ -66,6 +66,7 @@ pub trait Connect: Send + Sync {
 impl Endpoints {
     /// Answers a request for a row this server has.
     pub async fn serve(self: &Arc<Self>, cx: &mut Exchange, row: &Arc<Row>, version: &Version) -> Response {
+        cx.routed = true;
         match self.dispatch(cx, row, version).await {
             Ok(response) => response,
             Err(error) => respond::error(cx, &error),

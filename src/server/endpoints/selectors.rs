@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::Scope;
 use crate::{
     api::{ApiError, fields, labels},
-    storage::cache::Entry,
+    storage::cache::{Attrs, Entry},
 };
 
 /// What an object has to match.
@@ -44,7 +44,16 @@ impl Selectors {
             "metadata.namespace" => entry.namespace(),
             other => attrs.field(other).unwrap_or(""),
         };
-        self.fields.terms().iter().all(|term| term.matches(field(&term.field))) && self.labels.matches(&*attrs)
+        self.fields.matches(field) && self.labels.matches(&Attributes(&attrs))
+    }
+}
+
+/// An entry's labels as selectors read them.
+struct Attributes<'a>(&'a Attrs);
+
+impl labels::Labels for Attributes<'_> {
+    fn label(&self, key: &str) -> Option<&str> {
+        self.0.label(key)
     }
 }
 

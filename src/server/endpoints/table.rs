@@ -1,9 +1,9 @@
 //! The Table form (`meta.k8s.io` Table): columns of the row, cells by the kind's printer.
 
-use super::Scope;
 use crate::{
     api::{ApiError, clock},
     object::{Map, Value},
+    registry::resource::{Column, Version},
     server::{
         context::Exchange,
         negotiate::MetaVersion,
@@ -19,17 +19,16 @@ enum Include {
 }
 
 /// Makes the rows of one answer.
-pub struct Rows<'a> {
-    scope: &'a Scope<'a>,
+pub struct Rows {
     version: MetaVersion,
     include: Include,
-    now: crate::api::time::Timestamp,
+    now: jiff::Timestamp,
 }
 
-impl<'a> Rows<'a> {
+impl Rows {
     /// # Errors
     /// 400 for an `includeObject` that is none.
-    pub fn new(cx: &Exchange, scope: &'a Scope<'a>, version: MetaVersion) -> Result<Self, ApiError> {
+    pub fn new(cx: &Exchange, version: MetaVersion) -> Result<Self, ApiError> {
         let include = match cx.query.first("includeObject").unwrap_or("") {
             "" | "Metadata" => Include::Metadata,
             "None" => Include::None,
@@ -41,11 +40,11 @@ impl<'a> Rows<'a> {
                 )));
             }
         };
-        Ok(Self { scope, version, include, now: clock::now() })
+        Ok(Self { version, include, now: clock::now() })
     }
 
     /// A table without rows. `columns`: with their definitions.
-    pub fn table(&self, object: Option<&Value>, columns: bool) -> Value {
+    pub fn table(&self, version: &Version, object: Option<&Value>, columns: bool) -> Value {
         let mut metadata = Map::new();
         if let Some(version) = object.map(|object| object.str_at(&["metadata", "resourceVersion"])).filter(|it| !it.is_empty()) {
             metadata.insert("resourceVersion", version);
@@ -54,27 +53,18 @@ impl<'a> Rows<'a> {
             ("kind", Value::from("Table")),
             ("apiVersion", self.version.group_version().into()),
             ("metadata", metadata.into()),
-            ("columnDefinitions", if columns { self.columns() } else { Value::Null }),
+            ("columnDefinitions", if columns { definitions(version) } else { Value::Null }),
             ("rows", Value::Array(Vec::new())),
         ])
     }
 
-    fn columns(&self) -> Value {
-        let column = |column: &crate::registry::resource::Column| {
-            Value::from([
-                ("name", Value::from(column.name.as_str())),
-                ("type", column.kind.as_str().into()),
-                ("format", column.format.as_str().into()),
-                ("description", column.description.as_str().into()),
-                ("priority", column.priority.into()),
-            ])
-        };
-        Value::Array(self.scope.version.columns.iter().map(column).collect())
+    pub fn version(&self) -> MetaVersion {
+        self.version
     }
 
     /// The row of an object in the request's version.
-    pub fn row(&self, object: &Value) -> Result<Value, ApiError> {
-        let cells = (self.scope.version.cells)(object, self.now);
+    pub fn row(&self, version: &Version, object: &Value) -> Result<Value, ApiError> {
+        let cells = (version.cells)(object, self.now);
         let mut row = Map::from([("cells", Value::Array(cells))]);
         match self.include {
             Include::None => {
@@ -89,4 +79,17 @@ impl<'a> Rows<'a> {
         }
         Ok(row.into())
     }
+}
+
+fn definitions(version: &Version) -> Value {
+    let column = |column: &Column| {
+        Value::from([
+            ("name", Value::from(column.name.as_str())),
+            ("type", column.kind.as_str().into()),
+            ("format", column.format.as_str().into()),
+            ("description", column.description.as_str().into()),
+            ("priority", column.priority.into()),
+        ])
+    };
+    Value::Array(version.columns.iter().map(column).collect())
 }

@@ -18,7 +18,7 @@ impl Layer for AuditId {
 
     fn call<'a>(&'a self, cx: &'a mut Exchange, next: Next<'a>) -> LayerFuture<'a> {
         let given = cx.header(HEADER);
-        cx.audit_id = if given.is_empty() { crate::api::uid::new_uid() } else { given.to_owned() };
+        cx.audit_id = if given.is_empty() { crate::api::unique::uuid() } else { given.to_owned() };
         let header = HeaderValue::from_str(&cx.audit_id);
         Box::pin(async move {
             let mut response = next.run(cx).await;

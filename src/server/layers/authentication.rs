@@ -6,7 +6,7 @@ use ::http::HeaderValue;
 
 use crate::{
     api::ApiError,
-    auth::authn::{Authenticator, Credentials},
+    auth::authn::Authenticators,
     server::{
         context::Exchange,
         respond,
@@ -16,8 +16,8 @@ use crate::{
 };
 
 pub struct Authentication {
-    pub authenticator: Arc<Authenticator>,
-    pub metrics: Arc<Metrics>,
+    pub authenticators: Arc<Authenticators>,
+    pub metrics: &'static Metrics,
 }
 
 impl Layer for Authentication {
@@ -31,23 +31,21 @@ impl Layer for Authentication {
             return next.run(cx);
         }
         Box::pin(async move {
-            let credentials = Credentials { parts: &cx.parts, conn: &cx.conn, path: cx.parts.uri.path() };
-            let outcome = self.authenticator.authenticate(&credentials);
-            match outcome {
-                Ok(Some(user)) => {
-                    let anonymous = user.name == crate::auth::user::ANONYMOUS;
-                    self.authenticator.strip(&mut cx.parts.headers);
-                    cx.user = Some(user);
-                    let http2 = cx.conn.http2;
+            match self.authenticators.authenticate(&mut cx.parts, &cx.conn).await {
+                Ok(caller) => {
+                    self.metrics.authentication_attempts.with(["success"]).inc();
+                    cx.warnings.extend(caller.warnings.iter().map(|text| (*text).to_owned()));
+                    let unknown = caller.is_anonymous() && cx.conn.http2;
+                    cx.user = Some(caller.user);
                     let mut response = next.run(cx).await;
-                    if anonymous && http2 {
+                    if unknown {
                         close(&mut response);
                     }
                     response
                 }
-                Ok(None) => self.refuse(cx),
-                Err(cause) => {
-                    tracing::debug!(cause = %cause, audit_id = cx.audit_id, "unable to authenticate the request");
+                Err(refusal) => {
+                    tracing::debug!(reason = refusal.reason, audit_id = cx.audit_id, "unable to authenticate the request");
+                    cx.warnings.extend(refusal.warnings.iter().map(|text| (*text).to_owned()));
                     self.refuse(cx)
                 }
             }
@@ -57,7 +55,7 @@ impl Layer for Authentication {
 
 impl Authentication {
     fn refuse(&self, cx: &Exchange) -> crate::server::http::Response {
-        self.metrics.authentication_failed();
+        self.metrics.authentication_attempts.with(["failure"]).inc();
         let mut response = respond::error(cx, &ApiError::unauthorized());
         if cx.conn.http2 {
             close(&mut response);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::{
     api::ApiError,
-    auth::authz::{Union, forbidden_status},
+    auth::authz::{Authorizer, Union, forbidden_status},
     server::{
         attributes::RequestAttributes,
         context::Exchange,

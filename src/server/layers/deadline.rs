@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::{
-    api::{ApiError, duration},
+    api::{ApiError, duration::parse_duration},
     server::{
         context::Exchange,
         respond,
@@ -25,14 +25,14 @@ impl Layer for Deadline {
         if cx.info.long_running() {
             return next.run(cx);
         }
-        let asked = match cx.query.first("timeout").filter(|text| !text.is_empty()).map(duration::parse_go) {
+        let asked = match cx.query.first("timeout").filter(|text| !text.is_empty()).map(parse_duration) {
             Some(Err(cause)) => {
                 return Box::pin(async move {
                     let text = format!("invalid timeout specified in the request URL - {cause}");
                     respond::error(cx, &ApiError::bad_request(text))
                 });
             }
-            Some(Ok(asked)) => u64::try_from(asked.nanoseconds()).ok().filter(|nanos| *nanos > 0).map(Duration::from_nanos),
+            Some(Ok(asked)) => u64::try_from(asked).ok().filter(|nanos| *nanos > 0).map(Duration::from_nanos),
             None => None,
         };
         let timeout = asked.map_or(self.request_timeout, |asked| asked.min(self.request_timeout));

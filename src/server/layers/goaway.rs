@@ -17,7 +17,7 @@ impl Layer for Goaway {
     }
 
     fn call<'a>(&'a self, cx: &'a mut Exchange, next: Next<'a>) -> LayerFuture<'a> {
-        let draw = f64::from(u32::from_le_bytes(crate::api::uid::random_bytes())) / f64::from(u32::MAX);
+        let draw = crate::api::unique::fraction();
         let close = cx.conn.http2 && draw < self.0;
         Box::pin(async move {
             let mut response = next.run(cx).await;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use ::http::HeaderValue;
+use prometheus_client::metrics::gauge::Gauge;
 use tokio::sync::Semaphore;
 
 use crate::{
@@ -18,12 +19,12 @@ use crate::{
 pub struct InFlight {
     reading: Option<Arc<Semaphore>>,
     mutating: Option<Arc<Semaphore>>,
-    metrics: Arc<Metrics>,
+    metrics: &'static Metrics,
 }
 
 impl InFlight {
     /// 0 is no limit.
-    pub fn new(reading: u32, mutating: u32, metrics: Arc<Metrics>) -> Self {
+    pub fn new(reading: u32, mutating: u32, metrics: &'static Metrics) -> Self {
         let limit = |limit: u32| (limit > 0).then(|| Arc::new(Semaphore::new(limit as usize)));
         Self { reading: limit(reading), mutating: limit(mutating), metrics }
     }
@@ -47,7 +48,6 @@ impl Layer for InFlight {
                 Ok(permit) => Some(permit),
                 Err(_) if master => None,
                 Err(_) => {
-                    self.metrics.dropped(mutating);
                     return Box::pin(async {
                         let mut response = respond::text_error(429, "Too many requests, please try again later.");
                         response.headers_mut().insert("retry-after", HeaderValue::from_static("1"));
@@ -57,11 +57,22 @@ impl Layer for InFlight {
             },
             None => None,
         };
-        let running = self.metrics.in_flight(mutating);
+        let gauge = self.metrics.current_inflight_requests.with([if mutating { "mutating" } else { "readOnly" }]);
+        gauge.inc();
+        let running = Running(gauge);
         Box::pin(async move {
             let response = next.run(cx).await;
             drop((permit, running));
             response
         })
+    }
+}
+
+/// Counts down also where the request is abandoned.
+struct Running(Gauge);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.0.dec();
     }
 }

@@ -1,6 +1,6 @@
 //! Turns a panic further in into one 500 (upstream WithPanicRecovery).
 
-use std::{panic::AssertUnwindSafe, sync::Arc};
+use std::panic::AssertUnwindSafe;
 
 use futures_util::FutureExt;
 
@@ -14,7 +14,7 @@ use crate::{
 };
 
 pub struct PanicGuard {
-    pub metrics: Arc<Metrics>,
+    pub metrics: &'static Metrics,
 }
 
 impl Layer for PanicGuard {
@@ -33,7 +33,7 @@ impl Layer for PanicGuard {
                     let text = panic.downcast_ref::<String>().map(String::as_str);
                     let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message");
                     tracing::error!(%method, path, audit_id, panic = text, "a request made the server panic");
-                    self.metrics.panics();
+                    self.metrics.handler_panics.inc();
                     respond::text_error(500, "This request caused apiserver to panic. Look in the logs for details.")
                 }
             }

@@ -192,6 +192,11 @@ impl ResourceCache {
         Some(entries)
     }
 
+    /// An entry of a row read from the storage's history; not part of any snapshot.
+    pub fn entry_of(&self, row: &crate::storage::KeyValue) -> Arc<Entry> {
+        Entry::new(&self.home, row, EventType::Added)
+    }
+
     /// Starts a watch. The reader's queue holds at most `buffer` events (and the configured bytes); a reader that
     /// leaves it full is ended.
     pub fn watch(self: &Arc<Self>, start: WatchStart, scope: WatchScope, buffer: usize) -> Result<Watcher, CacheError> {

@@ -95,7 +95,7 @@ impl Pieces {
         if let Some(head) = self.head.take() {
             out.extend_from_slice(&head);
         }
-        for item in self.items.by_ref() {
+        while let Some(item) = self.items.next() {
             if !self.first {
                 out.extend_from_slice(b",");
             }

@@ -1,0 +1,78 @@
+//! Field ownership of a write: which manager, through which endpoint, in which version.
+
+use jiff::Timestamp;
+
+use super::Scope;
+use crate::{
+    api::duration::format_time,
+    object::Value,
+    registry::strategy::ResetFields,
+    schema::ownership::{self, Converted, FieldFilter, Versions, WriteContext},
+    server::context::Exchange,
+};
+
+/// Longest name taken from a user agent, in bytes.
+const MAX_MANAGER: usize = 128;
+
+/// The manager's name: what the request says, else the user agent up to its first slash.
+pub fn manager(cx: &Exchange, given: &str) -> String {
+    if !given.is_empty() {
+        return given.to_owned();
+    }
+    let agent = cx.header("user-agent").split('/').next().unwrap_or("");
+    let mut name = String::new();
+    for c in agent.chars().filter(|c| super::options::printable(*c)) {
+        if name.len() + c.len_utf8() > MAX_MANAGER {
+            break;
+        }
+        name.push(c);
+    }
+    name
+}
+
+/// The other versions of the scope's kind.
+struct Others<'a>(&'a Scope<'a>);
+
+impl Versions for Others<'_> {
+    fn convert(&self, object: &Value, api_version: &str) -> Converted<'_> {
+        let resource = self.0.resource;
+        let Some(version) = resource.versions.iter().find(|version| &*version.group_version == api_version) else {
+            return Converted::Missing;
+        };
+        let mut value = object.clone();
+        let from = object.str_at(&["apiVersion"]).to_owned();
+        match resource.convert(&mut value, &from, api_version) {
+            Ok(()) => {
+                let (table, ty) = version.schema.typed();
+                Converted::Object { table, ty, value }
+            }
+            Err(error) => Converted::Failed(error.message.clone()),
+        }
+    }
+}
+
+/// Runs `write` with who writes through this endpoint.
+pub fn with_context<T>(scope: &Scope<'_>, manager: &str, now: Timestamp, write: impl FnOnce(&WriteContext<'_>) -> T) -> T {
+    let now = format_time(now);
+    let reset = match scope.strategy().reset_fields() {
+        ResetFields::None => FieldFilter::All,
+        ResetFields::Without(fields) => FieldFilter::Without(fields),
+        ResetFields::Only(patterns) => FieldFilter::Only(patterns),
+    };
+    write(&WriteContext {
+        manager,
+        subresource: scope.subresource_name(),
+        api_version: scope.group_version(),
+        now: &now,
+        reset,
+        versions: Some(&Others(scope)),
+    })
+}
+
+/// Writes `metadata.managedFields` of an object in the request's version.
+pub fn track(scope: &Scope<'_>, manager: &str, live: Option<&Value>, new: &mut Value) {
+    let (table, ty) = scope.version.schema.typed();
+    with_context(scope, manager, crate::api::clock::now_seconds(), |context| {
+        ownership::update_managed_fields(table, ty, live, new, context);
+    });
+}

@@ -1,0 +1,287 @@
+//! patch: a change of the current object, in one of four languages.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use super::{
+    Endpoints, Scope, body,
+    body::Kind,
+    encode,
+    options::{FieldValidation, WriteOptions},
+    ownership, update,
+    update::{Source, Wanted},
+};
+use crate::{
+    admission::Operation,
+    api::{ApiError, ErrorList, FieldError, Meta, Path, clock},
+    object::{Map, Value, parse_reporting_duplicates, yaml},
+    schema::{
+        ownership::{ApplyContext, apply},
+        patch::{JsonPatch, go_print, merge_patch, parse_merge_patch, parse_strategic_patch, strategic_merge},
+    },
+    server::{
+        context::{Exchange, Warnings},
+        http::Response,
+        negotiate::unsupported_media_type,
+    },
+};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Language {
+    Json,
+    Merge,
+    Strategic,
+    Apply,
+}
+
+impl Language {
+    const ALL: [Self; 4] = [Self::Json, Self::Merge, Self::Strategic, Self::Apply];
+
+    fn media_type(self) -> &'static str {
+        match self {
+            Self::Json => "application/json-patch+json",
+            Self::Merge => "application/merge-patch+json",
+            Self::Strategic => "application/strategic-merge-patch+json",
+            Self::Apply => "application/apply-patch+yaml",
+        }
+    }
+
+    /// # Errors
+    /// 415: the router's for built-in kinds, the handler's for custom resources.
+    fn of(cx: &Exchange, scope: &Scope<'_>) -> Result<Self, ApiError> {
+        let given = cx.header("content-type").split(';').next().unwrap_or("").trim();
+        let allowed = |language: &Self| *language != Self::Strategic || scope.resource.strategic_merge;
+        let known = Self::ALL.into_iter().filter(allowed).find(|language| language.media_type() == given);
+        known.ok_or_else(|| {
+            if scope.resource.typed_items {
+                let types: Vec<&str> = Self::ALL.iter().filter(|it| allowed(it)).map(|it| it.media_type()).collect();
+                unsupported_media_type(&types)
+            } else {
+                ApiError::unsupported_media_type("415: Unsupported Media Type").with_details(Default::default())
+            }
+        })
+    }
+}
+
+impl Endpoints {
+    pub(super) async fn patch(self: &Arc<Self>, cx: &mut Exchange, scope: &Scope<'_>) -> Result<Response, ApiError> {
+        let language = Language::of(cx, scope)?;
+        let options = WriteOptions::decode(&cx.query, "PatchOptions", Some(language == Language::Apply))?;
+        let accepted = encode::accepted(cx, scope, false)?;
+        let bytes = cx.read_body().await?;
+        let manager = ownership::manager(cx, &options.field_manager);
+        let value = options.to_value("PatchOptions", &cx.query);
+        let admission = self.admission_for(cx, scope, Operation::Update, options.dry_run, &value)?;
+        let patch = Patch::read(language, bytes, scope, &options, &manager, &cx.warnings)?;
+        let by_patch = |old: Option<&Value>| patch.patched(old);
+        let by_apply = |old: Option<&Value>| patch.applied(old);
+        let source = if language == Language::Apply { Source::Apply(&by_apply) } else { Source::Patch(&by_patch) };
+        let mut transform = Wanted {
+            source,
+            scope,
+            manager: &manager,
+            admission: &admission,
+            warnings: &cx.warnings,
+            rights: &self.rights,
+            user: cx.user.clone(),
+        };
+        let write = admission.write(scope);
+        let creates = language == Language::Apply && scope.subresource.is_none();
+        let stored = scope.store()?.update(scope.name, write, &mut transform, &admission, creates).await?;
+        let status = if stored.created { 201 } else { 200 };
+        update::answer(cx, scope, accepted, status, &admission, stored)
+    }
+}
+
+/// A patch that was read once and may be made several times.
+struct Patch<'a> {
+    change: Change,
+    scope: &'a Scope<'a>,
+    options: &'a WriteOptions,
+    manager: &'a str,
+    warnings: &'a Warnings,
+    /// Repeated members of the patch's own text.
+    problems: Vec<String>,
+}
+
+enum Change {
+    Json(JsonPatch),
+    Merge(Value),
+    Strategic(Map),
+    Apply(Value),
+}
+
+impl<'a> Patch<'a> {
+    fn read(
+        language: Language,
+        bytes: Bytes,
+        scope: &'a Scope<'a>,
+        options: &'a WriteOptions,
+        manager: &'a str,
+        warnings: &'a Warnings,
+    ) -> Result<Self, ApiError> {
+        let report = options.field_validation != FieldValidation::Ignore;
+        let (change, problems) = match language {
+            Language::Json => {
+                let (patch, problems) = JsonPatch::parse(&bytes, report)?;
+                (Change::Json(patch), problems)
+            }
+            Language::Merge => {
+                let (patch, problems) = parse_merge_patch(&bytes, report)?;
+                (Change::Merge(patch), problems)
+            }
+            Language::Strategic => {
+                let (patch, problems) = parse_strategic_patch(&bytes, report)?;
+                (Change::Strategic(patch), problems)
+            }
+            Language::Apply => {
+                let (config, problems) = read_config(&bytes)?;
+                match options.field_validation {
+                    FieldValidation::Strict if !problems.is_empty() => {
+                        let text = format!("error strict decoding patch: {}", problems.join(", "));
+                        return Err(ApiError::bad_request(text));
+                    }
+                    FieldValidation::Warn => warnings.extend(problems),
+                    _ => {}
+                }
+                (Change::Apply(config), Vec::new())
+            }
+        };
+        Ok(Self { change, scope, options, manager, warnings, problems })
+    }
+
+    /// The current object with the change made, decoded and defaulted.
+    fn patched(&self, old: Option<&Value>) -> Result<Value, ApiError> {
+        let scope = self.scope;
+        let old = old.ok_or_else(|| ApiError::not_found(scope.gr(), scope.name))?;
+        let kind = self.kind();
+        let (mut new, shown): (Value, Box<dyn Fn(&Value) -> String>) = match &self.change {
+            Change::Json(patch) => (patch.apply(old.clone())?, Box::new(crate::object::to_string)),
+            Change::Merge(patch) => (merge_patch(old.clone(), patch)?, Box::new(crate::object::to_string)),
+            Change::Strategic(patch) => {
+                let (table, ty) = self.typed()?;
+                (strategic_merge(table, ty, old.clone(), patch)?, Box::new(move |_| go_print::plain_map(patch)))
+            }
+            Change::Apply(_) => return Err(ApiError::internal("an apply is not a patch of text")),
+        };
+        let before = new.clone();
+        let refuse = |cause: &str| {
+            let field = Path::new("patch");
+            let error = FieldError::invalid(&field, shown(&before), cause);
+            ApiError::invalid("", "", "", &ErrorList::from_iter([error]))
+        };
+        let refuse_plain = |cause: &str| refuse(cause);
+        if new.as_object().is_none() {
+            return Err(refuse_plain(&format!("json: cannot unmarshal {} into Go value of type {}", new.json_type(), kind.kind)));
+        }
+        let unknown = self.decode(&mut new).map_err(|cause| refuse_plain(&cause))?;
+        let mut problems = self.problems.clone();
+        problems.extend(unknown);
+        match self.options.field_validation {
+            FieldValidation::Strict if !problems.is_empty() => {
+                return Err(refuse(&format!("strict decoding error: {}", problems.join(", "))));
+            }
+            FieldValidation::Warn => self.warnings.extend(problems),
+            _ => {}
+        }
+        self.default(&mut new);
+        self.check_identity(&new)?;
+        Ok(new)
+    }
+
+    fn kind(&self) -> Kind<'a> {
+        Kind::of(self.scope)
+    }
+
+    /// The type the change is made on: the row's own, or the Scale's.
+    fn typed(&self) -> Result<(&crate::schema::Table, crate::schema::TypeId), ApiError> {
+        if self.scope.is_scale() {
+            let (table, kind) = (crate::schema::builtin(), self.kind());
+            let ty = table.kind(kind.group, kind.version, kind.kind);
+            return Ok((table, ty.ok_or_else(|| ApiError::internal("the scale has no type"))?));
+        }
+        Ok(self.scope.version.schema.typed())
+    }
+
+    fn decode(&self, new: &mut Value) -> Result<Vec<String>, String> {
+        if self.scope.is_scale() { body::decode_builtin(self.kind(), new, None) } else { self.scope.version.schema.decode(new, None) }
+    }
+
+    fn default(&self, new: &mut Value) {
+        if !self.scope.is_scale() {
+            self.scope.version.schema.default(new);
+        }
+    }
+
+    /// A patch may not turn one object into another.
+    fn check_identity(&self, new: &Value) -> Result<(), ApiError> {
+        let (scope, meta) = (self.scope, Meta::of(new));
+        let version = new.str_at(&["apiVersion"]);
+        let kind = self.kind();
+        if version != kind.api_version() || new.str_at(&["kind"]) != kind.kind {
+            return Err(ApiError::bad_request(format!(
+                "the API version in the data ({version}) does not match the expected API version ({})",
+                kind.api_version()
+            )));
+        }
+        if meta.name() != scope.name {
+            return Err(ApiError::bad_request(format!(
+                "the name of the object ({}) does not match the name on the URL ({})",
+                meta.name(),
+                scope.name
+            )));
+        }
+        if scope.resource.namespaced && meta.namespace() != scope.namespace {
+            return Err(ApiError::bad_request(format!(
+                "the namespace of the object ({}) does not match the namespace on the URL ({})",
+                meta.namespace(),
+                scope.namespace
+            )));
+        }
+        Ok(())
+    }
+
+    /// The current object with the configuration applied; `None` where that changes nothing.
+    fn applied(&self, old: Option<&Value>) -> Result<Option<Value>, ApiError> {
+        let Change::Apply(config) = &self.change else { return Err(ApiError::internal("a patch is not an apply")) };
+        let scope = self.scope;
+        if config.at(&["metadata", "managedFields"]).is_some_and(|it| !it.is_null()) {
+            return Err(ApiError::bad_request("metadata.managedFields must be nil"));
+        }
+        if let (None, Some(uid)) = (old, config.at(&["metadata", "uid"]).and_then(Value::as_str).filter(|uid| !uid.is_empty())) {
+            let why = format!("uid mismatch: the provided object specified uid {uid}, and no existing object was found");
+            return Err(ApiError::conflict(scope.gr(), scope.name, &why));
+        }
+        let (table, ty) = self.typed()?;
+        let finish = |mut object: Value| {
+            self.decode(&mut object)?;
+            self.default(&mut object);
+            Ok(object)
+        };
+        let mut config = config.clone();
+        if scope.resource.namespaced && Meta::of(&config).namespace().is_empty() && config.as_object().is_some() {
+            config.set(&["metadata", "namespace"], scope.namespace);
+        }
+        let result = ownership::with_context(scope, self.manager, clock::now_seconds(), |write| {
+            let context = ApplyContext { write: *write, kind: self.kind().kind, force: self.options.force == Some(true), finish: &finish };
+            apply(table, ty, old, &config, &context)
+        })?;
+        if let Some(object) = &result {
+            self.check_identity(object)?;
+        }
+        Ok(result)
+    }
+}
+
+/// An apply's body: YAML, which JSON is too.
+fn read_config(bytes: &Bytes) -> Result<(Value, Vec<String>), ApiError> {
+    let duplicates = |names: Vec<String>| names.into_iter().map(|name| format!("duplicate field {}", crate::api::field::quote(&name))).collect();
+    if let Ok(parsed) = parse_reporting_duplicates(bytes) {
+        return Ok((parsed.value, duplicates(parsed.duplicates)));
+    }
+    let failed = |cause: &str| ApiError::bad_request(format!("error decoding YAML: {cause}"));
+    let text = std::str::from_utf8(bytes).map_err(|error| failed(&error.to_string()))?;
+    let parsed = yaml::parse(text).map_err(|error| failed(&error))?;
+    Ok((parsed.value, duplicates(parsed.duplicates)))
+}

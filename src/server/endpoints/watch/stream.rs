@@ -1,0 +1,297 @@
+//! A watch's body: frames of events in order, bookmarks, and the reason of its end.
+//!
+//! It holds shared handles only (the cache's watcher, the row's encoder), never a generation: at every commit it asks
+//! whatever serves then for its right, and ends with a Status where that is gone.
+
+use std::{sync::Arc, time::Duration};
+
+use bytes::{Bytes, BytesMut};
+use futures_util::stream;
+use tokio::time::Instant;
+
+use super::super::{Endpoints, Scope, encode, options::ListOptions, selectors::Selectors, table::Rows};
+use crate::{
+    api::ApiError,
+    auth::user::User,
+    codec::{self, Format},
+    object::{Key, Map, Value},
+    registry::catalog::Row,
+    server::{
+        context::Exchange,
+        http::{Body, BodyError, BodyStream, Response, unsynced},
+        lifecycle::Lifecycle,
+        negotiate::{Accepted, Transform},
+        request_info::RequestInfo,
+        respond,
+        rights::Rights,
+    },
+    storage::{
+        Revision,
+        cache::{Entry, EventType, Snapshot, WatchEnd, WatchEvent, Watcher},
+    },
+};
+
+/// Bookmarks come about this often, and once more this long before the end.
+const BOOKMARK_EVERY: Duration = Duration::from_secs(60);
+const BOOKMARK_BEFORE_END: Duration = Duration::from_secs(2);
+
+/// Bytes of events joined into one piece; more wait for the next.
+const PIECE: usize = 64 * 1024;
+
+const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
+
+pub(super) struct WatchStream {
+    row: Arc<Row>,
+    info: Arc<RequestInfo>,
+    user: User,
+    rights: Arc<Rights>,
+    lifecycle: Arc<Lifecycle>,
+    accepted: Accepted,
+    table: Option<Rows>,
+    columns_sent: bool,
+    selectors: Selectors,
+    bookmarks: bool,
+    initial: std::vec::IntoIter<Arc<Entry>>,
+    /// The bookmark that closes the initial events is still to be sent.
+    announce_end: bool,
+    started_at: Revision,
+    watcher: Watcher,
+    waiting: Vec<Arc<WatchEvent>>,
+    commits: tokio::sync::watch::Receiver<u64>,
+    until: Instant,
+    next_bookmark: Instant,
+    ended: bool,
+}
+
+impl WatchStream {
+    #[allow(clippy::too_many_arguments)]
+    pub(super) fn new(
+        endpoints: &Endpoints,
+        cx: &Exchange,
+        scope: &Scope<'_>,
+        accepted: Accepted,
+        selectors: Selectors,
+        options: ListOptions,
+        snapshot: Option<Snapshot>,
+        watcher: Watcher,
+        until: Instant,
+    ) -> Result<Self, ApiError> {
+        let table = match accepted.transform {
+            Transform::Table(version) => Some(Rows::new(cx, version)?),
+            _ => None,
+        };
+        let namespace = Some(scope.namespace).filter(|it| !it.is_empty());
+        let started_at = snapshot.as_ref().map_or(0, Snapshot::revision);
+        let initial: Vec<Arc<Entry>> = snapshot
+            .iter()
+            .flat_map(|snapshot| snapshot.range(namespace, ""))
+            .filter(|entry| selectors.matches(entry))
+            .cloned()
+            .collect();
+        let user = cx.user.clone().ok_or_else(|| ApiError::internal("no user found for request"))?;
+        Ok(Self {
+            row: scope.row.clone(),
+            info: Arc::new(scope.info.clone()),
+            user,
+            rights: endpoints.rights.clone(),
+            lifecycle: endpoints.lifecycle.clone(),
+            accepted,
+            table,
+            columns_sent: false,
+            selectors,
+            bookmarks: options.allow_bookmarks,
+            initial: initial.into_iter(),
+            announce_end: options.send_initial_events == Some(true) && options.allow_bookmarks,
+            started_at,
+            watcher,
+            waiting: Vec::new(),
+            commits: endpoints.current.commits(),
+            until,
+            next_bookmark: Instant::now() + BOOKMARK_EVERY,
+            ended: false,
+        })
+    }
+
+    pub(super) fn into_body(self) -> BodyStream {
+        unsynced(stream::unfold(self, |mut state| async move {
+            let piece = state.next().await?;
+            Some((Ok::<Bytes, BodyError>(piece), state))
+        }))
+    }
+
+    /// The next piece; `None` ends the watch.
+    async fn next(&mut self) -> Option<Bytes> {
+        while !self.ended {
+            let mut out = BytesMut::new();
+            let written = self.fill(&mut out).await;
+            if let Err(error) = written {
+                self.ended = true;
+                out.extend_from_slice(&frame_of_error(self.accepted.format, &error));
+            }
+            if !out.is_empty() {
+                return Some(out.freeze());
+            }
+        }
+        None
+    }
+
+    async fn fill(&mut self, out: &mut BytesMut) -> Result<(), ApiError> {
+        while out.len() < PIECE {
+            match self.initial.next() {
+                Some(entry) => self.event(out, EventType::Added, &entry, None)?,
+                None => break,
+            }
+        }
+        if !out.is_empty() && self.initial.len() > 0 {
+            return Ok(());
+        }
+        if std::mem::take(&mut self.announce_end) {
+            self.bookmark(out, self.started_at, true)?;
+        }
+        if !out.is_empty() {
+            return Ok(());
+        }
+        self.live(out).await
+    }
+
+    /// Waits for what comes first: an event, a bookmark's time, a commit, the end.
+    async fn live(&mut self, out: &mut BytesMut) -> Result<(), ApiError> {
+        let bookmark = self.next_bookmark.min(self.until.checked_sub(BOOKMARK_BEFORE_END).unwrap_or(self.until));
+        let bookmark_due = self.bookmarks && bookmark > Instant::now() || self.bookmarks && self.next_bookmark <= bookmark;
+        let mut events = std::mem::take(&mut self.waiting);
+        let lifecycle = self.lifecycle.clone();
+        tokio::select! {
+            biased;
+            () = lifecycle.not_accepting_new_request.wait() => self.ended = true,
+            changed = self.commits.changed() => match changed {
+                Ok(()) => self.still_allowed().await?,
+                Err(_) => self.ended = true,
+            },
+            result = self.watcher.next(&mut events) => {
+                if let Err(end) = result {
+                    return self.end(end);
+                }
+                self.events(out, &events)?;
+            }
+            () = tokio::time::sleep_until(self.until) => self.ended = true,
+            () = tokio::time::sleep_until(bookmark), if bookmark_due => {
+                self.next_bookmark = Instant::now() + BOOKMARK_EVERY;
+                let revision = self.watcher.progress();
+                self.bookmark(out, revision, false)?;
+            }
+        }
+        events.clear();
+        self.waiting = events;
+        Ok(())
+    }
+
+    fn end(&mut self, end: WatchEnd) -> Result<(), ApiError> {
+        self.ended = true;
+        match end {
+            // The client resumes from the last version it has; upstream ends such a watch without a word.
+            WatchEnd::SlowConsumer { .. } | WatchEnd::Closed => Ok(()),
+            WatchEnd::HistoryLost => Err(ApiError::expired("The resourceVersion for the provided watch is too old.")),
+        }
+    }
+
+    async fn still_allowed(&self) -> Result<(), ApiError> {
+        self.rights.check(&self.user, &self.info).await
+    }
+
+    fn events(&mut self, out: &mut BytesMut, events: &[Arc<WatchEvent>]) -> Result<(), ApiError> {
+        for event in events {
+            let everything = self.selectors.is_everything();
+            let shown = if everything { Some(event.kind()) } else { event.shown(|entry| self.selectors.matches(entry)) };
+            let Some(shown) = shown else { continue };
+            if let Some(object) = event.object(shown) {
+                self.event(out, shown, &object.clone(), Some(event))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn event(&mut self, out: &mut BytesMut, shown: EventType, entry: &Arc<Entry>, event: Option<&WatchEvent>) -> Result<(), ApiError> {
+        let scope = self.scope()?;
+        let plain = self.accepted.transform == Transform::None;
+        if plain && self.accepted.format == Format::Json {
+            if encode::shows_stored(&scope) {
+                match event.and_then(|event| event.framed(shown)) {
+                    Some(frame) => out.extend_from_slice(&frame),
+                    None => entry.frame(shown).iter().for_each(|part| out.extend_from_slice(part)),
+                }
+                return Ok(());
+            }
+            let bytes = encode::json(&scope, entry)?;
+            out.extend_from_slice(shown.opening());
+            out.extend_from_slice(&bytes);
+            out.extend_from_slice(b"}\n");
+            return Ok(());
+        }
+        let object = encode::object(&scope, entry)?;
+        let value = match (self.accepted.transform, &self.table) {
+            (Transform::PartialObjectMetadata(version) | Transform::PartialObjectMetadataList(version), _) => {
+                encode::partial_metadata(&object, version)
+            }
+            (_, Some(rows)) => {
+                let mut table = rows.table(scope.version, Some(&object), !self.columns_sent);
+                table.set(&["rows"], Value::Array(vec![rows.row(scope.version, &object)?]));
+                self.columns_sent = true;
+                table
+            }
+            _ => object,
+        };
+        self.write(out, shown.name(), &value)
+    }
+
+    fn scope(&self) -> Result<Scope<'_>, ApiError> {
+        let version = self.row.resource.version(&self.info.version).ok_or_else(super::super::unknown_resource)?;
+        Scope::new(&self.info, &self.row, version)
+    }
+
+    fn write(&self, out: &mut BytesMut, kind: &str, object: &Value) -> Result<(), ApiError> {
+        let frame = codec::frame(self.accepted.format, kind, object).map_err(ApiError::internal)?;
+        out.extend_from_slice(&frame);
+        Ok(())
+    }
+
+    fn bookmark(&mut self, out: &mut BytesMut, revision: Revision, initial_events_end: bool) -> Result<(), ApiError> {
+        let scope = self.scope()?;
+        let mut metadata = Map::from([("resourceVersion", Value::from(revision.to_string()))]);
+        if initial_events_end {
+            metadata.insert("annotations", Map::from([(Key::from_static(INITIAL_EVENTS_END), "true")]));
+        }
+        let mut object = Value::from([
+            ("kind", Value::from(&*scope.resource.kind)),
+            ("apiVersion", scope.group_version().into()),
+            ("metadata", metadata.into()),
+        ]);
+        // Brings the members that the kind always shows; nothing is unknown in what was made here.
+        let _ = scope.version.schema.decode(&mut object, None);
+        let object = match (self.accepted.transform, &self.table) {
+            (Transform::PartialObjectMetadata(version) | Transform::PartialObjectMetadataList(version), _) => {
+                encode::partial_metadata(&object, version)
+            }
+            (_, Some(rows)) => {
+                let mut table = rows.table(scope.version, Some(&object), false);
+                if initial_events_end {
+                    let row = Value::from([("cells", Value::Null), ("object", encode::partial_metadata(&object, rows.version()))]);
+                    table.set(&["rows"], Value::Array(vec![row]));
+                }
+                table
+            }
+            _ => object,
+        };
+        self.write(out, "BOOKMARK", &object)
+    }
+}
+
+/// An ERROR event with its Status.
+fn frame_of_error(format: Format, error: &ApiError) -> Vec<u8> {
+    codec::frame(format, "ERROR", &error.to_value()).unwrap_or_default()
+}
+
+/// A watch that is over before it began.
+pub(super) fn ended(accepted: Accepted, error: &ApiError) -> Result<Response, ApiError> {
+    let content_type = accepted.format.stream_media_type().unwrap_or("application/json");
+    Ok(respond::response(200, content_type, Body::Full(frame_of_error(accepted.format, error).into())))
+}
