@@ -85,7 +85,7 @@ impl Problem {
         self
     }
     pub fn value(mut self, value: impl Into<String>) -> Self {
-        self.value = Some(shorten(value.into()));
+        self.value = Some(shorten(&value.into()));
         self
     }
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
@@ -134,11 +134,11 @@ impl fmt::Display for Warning {
 }
 
 /// Values are quoted in one line of bearable length.
-fn shorten(value: String) -> String {
+fn shorten(value: &str) -> String {
     const LIMIT: usize = 120;
     match value.char_indices().nth(LIMIT) {
         Some((end, _)) => format!("{}…", &value[..end]),
-        None => value,
+        None => value.to_owned(),
     }
 }
 

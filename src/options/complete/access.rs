@@ -155,7 +155,7 @@ impl Completer<'_> {
     fn service_account(&mut self, raw: &mut raw::Authentication) -> ServiceAccount {
         let issuers = raw.service_account_issuer.get_or_insert_default().clone();
         let mut seen = BTreeSet::new();
-        for issuer in &issuers {
+        for (i, issuer) in issuers.iter().enumerate() {
             // kubernetes pkg/kubeapiserver/options/authentication.go Validate, in its order.
             let reason = if issuer.contains(':') && !is_url(issuer) {
                 format!(
@@ -168,7 +168,7 @@ impl Completer<'_> {
             } else {
                 continue;
             };
-            self.problem("authentication.service_account_issuer", reason);
+            self.entry_problem("authentication.service_account_issuer", (i, issuer), reason);
         }
         let mut key_files = Vec::new();
         for file in raw.service_account_key_file.get_or_insert_default().clone() {
@@ -205,7 +205,7 @@ impl Completer<'_> {
         const KEY: &str = "authorization.authorization_mode";
         let words = raw.authorization_mode.get_or_insert_with(|| vec!["RBAC".to_owned()]).clone();
         let mut modes = Vec::new();
-        for word in &words {
+        for (i, word) in words.iter().enumerate() {
             let mode = match word.as_str() {
                 "AlwaysAllow" => AuthorizationMode::AlwaysAllow,
                 "AlwaysDeny" => AuthorizationMode::AlwaysDeny,
@@ -217,11 +217,11 @@ impl Completer<'_> {
                 }
                 "ABAC" | "Webhook" => {
                     let reason = format!("authorization-mode {word} would not be asked: it is not built yet");
-                    self.problem(KEY, reason);
+                    self.entry_problem(KEY, (i, word), reason);
                     continue;
                 }
                 _ => {
-                    self.problem(KEY, format!("authorization-mode {word:?} is not a valid mode"));
+                    self.entry_problem(KEY, (i, word), format!("authorization-mode {word:?} is not a valid mode"));
                     continue;
                 }
             };
@@ -273,17 +273,17 @@ impl Completer<'_> {
 
     fn plugin_names(&mut self, flag: &str, names: &[String], wanted: bool) {
         let key = format!("admission.{}", flag.replace('-', "_"));
-        for name in names {
+        for (i, name) in names.iter().enumerate() {
             let known = self.catalogue.admission_plugins.iter().find(|plugin| plugin.name == *name).cloned();
             match known {
-                None => self.problem(&key, format!("{flag} plugin {name:?} is unknown")),
+                None => self.entry_problem(&key, (i, name), format!("{flag} plugin {name:?} is unknown")),
                 Some(plugin) if !wanted || plugin.built => {}
                 Some(plugin) if plugin.name == "NodeRestriction" => {
                     self.warn(&key, "admission plugin NodeRestriction is not built yet: nodes are not restricted");
                 }
                 Some(plugin) => {
                     let reason = format!("admission plugin {} would not be asked: it is not built yet", plugin.name);
-                    self.problem(&key, reason);
+                    self.entry_problem(&key, (i, name), reason);
                 }
             }
         }

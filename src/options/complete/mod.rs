@@ -117,8 +117,19 @@ impl Completer<'_> {
     fn problem_about(&self, key: &str, reason: impl Into<String>) -> Problem {
         let key = KeyPath::dotted(key);
         let origin = self.origins.get(&key).cloned().unwrap_or_default();
-        let value = self.shown.get(&key).cloned();
-        Problem { value, ..Problem::new(key, reason).at(origin) }
+        let problem = Problem::new(key, reason).at(origin);
+        match self.shown.get(&problem.key) {
+            Some(value) => problem.value(value),
+            None => problem,
+        }
+    }
+
+    /// A problem with one entry of a list.
+    fn entry_problem(&mut self, key: &str, (index, entry): (usize, &str), reason: impl Into<String>) {
+        let list = KeyPath::dotted(key);
+        let path = list.child(&index.to_string());
+        let origin = self.origins.get(&path).or_else(|| self.origins.get(&list)).cloned().unwrap_or_default();
+        self.problems.push(Problem::new(path, reason).at(origin).value(format!("{entry:?}")));
     }
 
     fn warn(&mut self, key: &str, text: impl Into<String>) {

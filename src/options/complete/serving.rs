@@ -189,7 +189,7 @@ impl Completer<'_> {
         let names = raw.tls_cipher_suites.get_or_insert_default().clone();
         let mut spoken = Vec::new();
         let mut has_tls12 = false;
-        for name in &names {
+        for (i, name) in names.iter().enumerate() {
             match CIPHER_SUITES.iter().find(|(known, _)| known == name) {
                 Some((_, Some(suite))) => {
                     has_tls12 |= !name.starts_with("TLS_AES") && !name.starts_with("TLS_CHACHA");
@@ -200,7 +200,7 @@ impl Completer<'_> {
                 }
                 None => {
                     let reason = format!("Cipher suite {name} not supported or doesn't exist");
-                    self.problem("serving.tls_cipher_suites", reason);
+                    self.entry_problem("serving.tls_cipher_suites", (i, name), reason);
                 }
             }
         }
@@ -306,7 +306,7 @@ impl Completer<'_> {
     /// apiserver pkg/server/options/server_run_options.go validateCorsAllowedOriginList.
     fn cors(&mut self, raw: &mut raw::Serving) -> Vec<String> {
         let origins = raw.cors_allowed_origins.get_or_insert_default().clone();
-        for origin in &origins {
+        for (i, origin) in origins.iter().enumerate() {
             let reason = if origin.is_empty() {
                 format!("empty value in --cors-allowed-origins, help: {CORS_HELP}")
             } else if let Err(error) = regex::Regex::new(origin) {
@@ -319,7 +319,7 @@ impl Completer<'_> {
             } else {
                 continue;
             };
-            self.problem("serving.cors_allowed_origins", reason);
+            self.entry_problem("serving.cors_allowed_origins", (i, origin), reason);
         }
         origins
     }
@@ -327,7 +327,7 @@ impl Completer<'_> {
     /// apiserver pkg/server/options/server_run_options.go validateHSTSDirectives.
     fn strict_transport_security(&mut self, raw: &mut raw::Serving) -> Vec<String> {
         let directives = raw.strict_transport_security_directives.get_or_insert_default().clone();
-        for directive in &directives {
+        for (i, directive) in directives.iter().enumerate() {
             let age = || matches!(directive.split('=').collect::<Vec<_>>()[..], ["max-age", _]);
             let reason = if directive.trim().is_empty() {
                 "empty value in strict-transport-security-directives"
@@ -337,7 +337,7 @@ impl Completer<'_> {
             } else {
                 continue;
             };
-            self.problem("serving.strict_transport_security_directives", reason);
+            self.entry_problem("serving.strict_transport_security_directives", (i, directive), reason);
         }
         directives
     }
