@@ -56,8 +56,8 @@ impl Completer<'_> {
         let paths = raw.anonymous_paths.get_or_insert_with(default).clone();
         let everywhere = paths == ["*"];
         if !everywhere {
-            for path in paths.iter().filter(|path| !path.starts_with('/')) {
-                self.problem("authentication.anonymous_paths", format!("{path:?} does not begin with a slash"));
+            for (i, path) in paths.iter().enumerate().filter(|(_, path)| !path.starts_with('/')) {
+                self.entry_problem("authentication.anonymous_paths", (i, path), "does not begin with a slash");
             }
         }
         if !enabled {
