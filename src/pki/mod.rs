@@ -16,6 +16,9 @@ pub mod newcomer;
 pub mod pair;
 pub mod trust;
 
+#[cfg(test)]
+mod tests;
+
 pub use newcomer::{Newcomer, NewcomerOptions};
 pub use pair::{PkiError, check_pair};
 pub use trust::{ClientIdentity, TrustBundle, VerdictCache, parse_client_identity};

@@ -188,9 +188,10 @@ impl Authority {
     fn make(directory: &Path, now: SystemTime, pending: &mut Pending) -> Result<Self, PkiError> {
         let key = new_key()?;
         let mut params = CertificateParams::default();
-        // The number keeps two authorities made on one machine apart in a client's bundle.
-        let number = now.duration_since(SystemTime::UNIX_EPOCH).map(|since| since.as_secs()).unwrap_or_default();
-        params.distinguished_name.push(DnType::CommonName, format!("kenter-ca@{number}"));
+        // A name of its own, so that two authorities are never taken for one another in a bundle.
+        let number = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, key.public_key_raw());
+        let number = super::hex(number.as_ref().get(..4).unwrap_or_default());
+        params.distinguished_name.push(DnType::CommonName, format!("kenter-ca-{number}"));
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         params.key_usages =
             vec![KeyUsagePurpose::DigitalSignature, KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];

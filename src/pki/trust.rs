@@ -249,7 +249,10 @@ impl fmt::Debug for VerdictCache {
 fn reason(error: &rustls::Error) -> String {
     let rustls::Error::InvalidCertificate(certificate) = error else { return error.to_string() };
     match certificate {
-        CertificateError::UnknownIssuer => "x509: certificate signed by unknown authority".to_owned(),
+        // A signature that fails is that of another authority of the same name.
+        CertificateError::UnknownIssuer | CertificateError::BadSignature => {
+            "x509: certificate signed by unknown authority".to_owned()
+        }
         CertificateError::InvalidPurpose | CertificateError::InvalidPurposeContext { .. } => {
             "x509: certificate specifies an incompatible key usage".to_owned()
         }

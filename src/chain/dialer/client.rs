@@ -64,7 +64,11 @@ pub struct Authority {
 
 impl fmt::Display for Authority {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.host.contains(':') { write!(f, "[{}]:{}", self.host, self.port) } else { write!(f, "{}:{}", self.host, self.port) }
+        if self.host.contains(':') {
+            write!(f, "[{}]:{}", self.host, self.port)
+        } else {
+            write!(f, "{}:{}", self.host, self.port)
+        }
     }
 }
 
@@ -158,7 +162,8 @@ impl Client {
         request: Request<Body>,
     ) -> Result<(Response<BodyStream>, Option<OnUpgrade>), DialError> {
         let request = prepare(authority, request)?;
-        let failed = |error: hyper::Error| DialError::Request { authority: authority.to_string(), reason: chain_text(&error) };
+        let failed =
+            |error: hyper::Error| DialError::Request { authority: authority.to_string(), reason: chain_text(&error) };
         let stream = self.0.stream(authority, true).await?.0;
         let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(failed)?;
         tokio::spawn(async move {
@@ -186,7 +191,8 @@ fn replayable(request: &Request<Body>) -> Option<Request<Body>> {
 fn prepare(authority: &Authority, request: Request<Body>) -> Result<Request<RequestBody>, DialError> {
     let (mut parts, body) = request.into_parts();
     if !parts.headers.contains_key(header::HOST) {
-        let host = HeaderValue::try_from(authority.to_string()).map_err(|error| DialError::Address(format!("host {authority}: {error}")))?;
+        let host = HeaderValue::try_from(authority.to_string())
+            .map_err(|error| DialError::Address(format!("host {authority}: {error}")))?;
         parts.headers.insert(header::HOST, host);
     }
     let body = match body {
@@ -215,7 +221,9 @@ impl Inner {
         let mut pools = self.pools.lock();
         let pool = pools.get_mut(authority)?;
         pool.tidy();
-        if let Some(connection) = pool.http2.iter().find(|connection| connection.open.load(Ordering::Relaxed) < STREAMS_PER_CONNECTION) {
+        if let Some(connection) =
+            pool.http2.iter().find(|connection| connection.open.load(Ordering::Relaxed) < STREAMS_PER_CONNECTION)
+        {
             return Some(Connection::Http2(connection.clone()));
         }
         pool.http1.pop().map(|(sender, _)| Connection::Http1(sender))
@@ -223,7 +231,8 @@ impl Inner {
 
     async fn connect(&self, authority: &Authority) -> Result<Connection, DialError> {
         let (stream, http2) = self.stream(authority, false).await?;
-        let failed = |error: hyper::Error| DialError::Handshake { authority: authority.to_string(), reason: chain_text(&error) };
+        let failed =
+            |error: hyper::Error| DialError::Handshake { authority: authority.to_string(), reason: chain_text(&error) };
         if http2 {
             let (sender, connection) = http2::Builder::new(TokioExecutor::new())
                 .timer(TokioTimer::new())
@@ -255,7 +264,10 @@ impl Inner {
             // Refused only where the peer has gone already.
             let _ = tcp.set_nodelay(true);
             let Some(tls) = &self.tls else { return Ok((Box::new(tcp) as Box<dyn Duplex>, false)) };
-            let failed = |error: std::io::Error| DialError::Handshake { authority: authority.to_string(), reason: error.to_string() };
+            let failed = |error: std::io::Error| DialError::Handshake {
+                authority: authority.to_string(),
+                reason: error.to_string(),
+            };
             let connector = if only_http1 { &tls.http1 } else { &tls.any_version };
             let stream = connector.connect(tls.name(authority)?, tcp).await.map_err(failed)?;
             let http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
@@ -274,7 +286,8 @@ impl Inner {
         connection: Connection,
         request: Request<RequestBody>,
     ) -> Result<Response<BodyStream>, (DialError, Option<Request<RequestBody>>)> {
-        let failed = |error: &hyper::Error| DialError::Request { authority: authority.to_string(), reason: chain_text(error) };
+        let failed =
+            |error: &hyper::Error| DialError::Request { authority: authority.to_string(), reason: chain_text(error) };
         match connection {
             Connection::Http1(mut sender) => {
                 if let Err(error) = sender.ready().await {
@@ -345,14 +358,16 @@ fn for_http2(authority: &Authority, request: Request<RequestBody>) -> Result<Req
 impl Tls {
     fn new(options: &ClientTls<'_>) -> Result<Self, PkiError> {
         let making = |error: Error| PkiError::Making(error.to_string());
-        let builder = ClientConfig::builder_with_provider(pki::provider()).with_safe_default_protocol_versions().map_err(making)?;
+        let builder = ClientConfig::builder_with_provider(pki::provider())
+            .with_safe_default_protocol_versions()
+            .map_err(making)?;
         let builder = match &options.peer {
             Peer::SignedBy(authorities) => {
                 let mut roots = RootCertStore::empty();
                 for (index, certificate) in authorities.iter().enumerate() {
-                    roots
-                        .add(certificate.clone())
-                        .map_err(|error| PkiError::Malformed(format!("certificate {} of the bundle: {error}", index + 1)))?;
+                    roots.add(certificate.clone()).map_err(|error| {
+                        PkiError::Malformed(format!("certificate {} of the bundle: {error}", index + 1))
+                    })?;
                 }
                 builder.with_root_certificates(roots)
             }

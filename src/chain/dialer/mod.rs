@@ -45,7 +45,8 @@ impl fmt::Display for DialError {
         match self {
             Self::NoAddress(known) => {
                 // Go's %v of a slice of structs (`pkg/util/node`, NoMatchError).
-                let known: Vec<String> = known.iter().map(|address| format!("{{{} {}}}", address.kind, address.address)).collect();
+                let known: Vec<String> =
+                    known.iter().map(|address| format!("{{{} {}}}", address.kind, address.address)).collect();
                 write!(f, "no preferred addresses found; known addresses: [{}]", known.join(" "))
             }
             Self::Address(why) => f.write_str(why),
@@ -137,6 +138,7 @@ impl NodeDialer {
 }
 
 fn path(text: &str) -> Result<http::Uri, DialError> {
-    let parsed: PathAndQuery = text.parse().map_err(|error| DialError::Address(format!("invalid path {text:?}: {error}")))?;
+    let parsed: PathAndQuery =
+        text.parse().map_err(|error| DialError::Address(format!("invalid path {text:?}: {error}")))?;
     Ok(parsed.into())
 }

@@ -20,7 +20,7 @@ use hyper_util::{
 };
 use rustls::ServerConfig;
 use tokio::{
-    io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf},
+    io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf},
     net::{TcpStream, UnixStream},
     sync::Notify,
     time::Instant,
@@ -85,16 +85,29 @@ pub(super) async fn tls(accepted: Accepted, stream: TcpStream, peer: SocketAddr,
 }
 
 async fn handshake(
-    mut stream: TcpStream,
+    stream: TcpStream,
     config: Arc<ServerConfig>,
 ) -> io::Result<tokio_rustls::server::TlsStream<TcpStream>> {
     let mut first = [0; 5];
     let seen = stream.peek(&mut first).await?;
     if seen == first.len() && [b"GET /", b"HEAD ", b"POST ", b"PUT /", b"OPTIO"].contains(&&first) {
-        let _ = stream.write_all(PLAIN_TO_TLS).await;
+        answer_plain(stream).await;
         return Err(io::Error::other("client sent an HTTP request to an HTTPS server"));
     }
     TlsAcceptor::from(config).accept(stream).await
+}
+
+/// Closing with unread bytes would make the kernel throw the answer away, so the request is read first, within reason.
+async fn answer_plain(mut stream: TcpStream) {
+    if stream.write_all(PLAIN_TO_TLS).await.is_err() || stream.shutdown().await.is_err() {
+        return;
+    }
+    let mut scratch = [0; 4096];
+    for _ in 0..16 {
+        if !matches!(stream.read(&mut scratch).await, Ok(1..)) {
+            return;
+        }
+    }
 }
 
 fn handshake_failed(peer: SocketAddr, reason: &dyn std::fmt::Display) {

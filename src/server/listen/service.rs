@@ -151,6 +151,7 @@ impl hyper::service::Service<http::Request<Incoming>> for Connection {
         let (mut parts, body) = request.into_parts();
         let upgrade = parts.extensions.remove::<OnUpgrade>();
         let http2 = parts.version == http::Version::HTTP_2;
+        to_origin_form(&mut parts);
         let head = Head { conn: self.info.clone(), upgrade, bodiless: body.is_end_stream(), parts };
         let mut request = http::Request::new(body);
         request.extensions_mut().insert(Ctx(Arc::new(Mutex::new(Some(head)))));
@@ -163,6 +164,20 @@ impl hyper::service::Service<http::Request<Incoming>> for Connection {
             }
             Ok(counted(response, running))
         })
+    }
+}
+
+/// HTTP/2 (and a proxy's HTTP/1.1) says scheme and host in the URI; everything behind here finds a path in it and the
+/// host in `Host`, as with Go's server.
+fn to_origin_form(parts: &mut http::request::Parts) {
+    let Some(authority) = parts.uri.authority() else { return };
+    if !parts.headers.contains_key(header::HOST)
+        && let Ok(host) = HeaderValue::from_str(authority.as_str())
+    {
+        parts.headers.insert(header::HOST, host);
+    }
+    if let Some(path) = parts.uri.path_and_query() {
+        parts.uri = path.clone().into();
     }
 }
 

@@ -136,7 +136,8 @@ fn beside_ours(address: SocketAddr, share_port: bool, ours: &[&Local]) -> Option
         same_port.iter().filter(|(.., shared)| !shared).try_for_each(|(_, socket, _)| socket.set_reuse_port(on))
     };
     let bound = set(true).and_then(|()| listen_tcp(address, true));
-    // A stranger shall not be able to share the port later on. What cannot be unset now could not be set before either.
+    // Only for the moment: left on, another process of this user could take a share of our connections unnoticed. What
+    // cannot be unset now could not be set before either.
     let _ = set(false);
     if let (Ok(socket), false) = (&bound, share_port)
         && let Local::Tcp(_, descriptor) = &socket.local
