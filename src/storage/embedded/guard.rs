@@ -23,7 +23,7 @@ pub(super) fn make_directory(dir: &Path) -> Result<(), OpenError> {
 
 /// Holds the data directory for this process until dropped. The kernel lets go of it when the process dies.
 pub(super) struct DirectoryLock {
-    _file: File,
+    file: File,
     node: FileNode,
 }
 
@@ -51,12 +51,19 @@ impl DirectoryLock {
         }
         write_pid(&mut file).map_err(io("write the lock"))?;
         let node = FileNode::of(&path).map_err(io("look at the lock"))?;
-        Ok(Self { _file: file, node })
+        Ok(Self { file, node })
     }
 
     /// Whether the lock file in `dir` is this very one: the directory was moved, not copied.
     pub fn is_in(&self, dir: &Path) -> bool {
         FileNode::of(&dir.join(LOCK)).is_ok_and(|node| node == self.node)
+    }
+}
+
+impl Drop for DirectoryLock {
+    fn drop(&mut self) {
+        // Closing alone is not enough: a process that is being forked just now shares the descriptor.
+        let _ = self.file.unlock();
     }
 }
 

@@ -154,8 +154,13 @@ async fn waiting_writers_share_a_commit() {
     let dir = tempfile::tempdir().expect("a directory");
     let store = open(dir.path());
     let (hold, held) = std::sync::mpsc::channel::<()>();
-    let ask = Ask::Inspect(Box::new(move |_| assert!(held.recv().is_err())));
+    let (entered, busy) = tokio::sync::oneshot::channel();
+    let ask = Ask::Inspect(Box::new(move |_| {
+        let _ = entered.send(());
+        assert!(held.recv().is_err());
+    }));
     assert!(store.asks().expect("open").send(ask).await.is_ok());
+    suite::within(busy).await.expect("the writer is held");
     let writers: Vec<_> = (0..64)
         .map(|n| {
             let store = as_storage(&store);
