@@ -292,11 +292,36 @@ pub struct Api {
 }
 
 /// Which group versions and resources are served, as `--runtime-config` says it.
-/// Keys: `group/version`, `group/version/resource` (the core group: `v1`, `v1/resource`), `api/all`, `api/ga`,
+/// Keys: `group/version`, `group/version/resource` (the core group: `/v1`, `/v1/resource`), `api/all`, `api/ga`,
 /// `api/beta`, `api/alpha`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RuntimeConfig {
     pub entries: BTreeMap<String, bool>,
+}
+
+impl RuntimeConfig {
+    /// Whether a group version is served; `default` is what holds where nothing was said. The core group is "".
+    pub fn version_enabled(&self, group: &str, version: &str, default: bool) -> bool {
+        self.said(group, version).unwrap_or(default)
+    }
+
+    /// The same of one resource: what was said of itself, else of its version, else `default`.
+    pub fn resource_enabled(&self, group: &str, version: &str, resource: &str, default: bool) -> bool {
+        let own = self.entries.get(&format!("{group}/{version}/{resource}")).copied();
+        own.or_else(|| self.said(group, version)).unwrap_or(default)
+    }
+
+    /// Mirrors apiserver pkg/server/resourceconfig/helpers.go: the version's own word, else the last that fits of
+    /// all, ga, beta, alpha.
+    fn said(&self, group: &str, version: &str) -> Option<bool> {
+        let stage = match version {
+            version if version.contains("alpha") => "api/alpha",
+            version if version.contains("beta") => "api/beta",
+            _ => "api/ga",
+        };
+        let keys = [&format!("{group}/{version}"), stage, "api/all"];
+        keys.into_iter().find_map(|key| self.entries.get(key).copied())
+    }
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -389,4 +414,24 @@ impl Features {
 pub struct Controllers {
     /// Names of the loops that run.
     pub enabled: BTreeSet<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::RuntimeConfig;
+
+    #[test]
+    fn what_is_said_closest_to_a_resource_counts() {
+        let entries =
+            [("api/all", false), ("api/beta", true), ("a/v1", true), ("a/v1beta1", false), ("/v1/pods", true)];
+        let config = RuntimeConfig { entries: entries.map(|(key, value)| (key.to_owned(), value)).into() };
+        assert!(config.version_enabled("a", "v1", false));
+        assert!(!config.version_enabled("b", "v1", true));
+        assert!(config.version_enabled("b", "v2beta1", false));
+        assert!(!config.version_enabled("a", "v1beta1", true));
+        assert!(!config.version_enabled("a", "v1alpha1", true));
+        assert!(config.resource_enabled("", "v1", "pods", false));
+        assert!(!config.resource_enabled("", "v1", "nodes", true));
+        assert!(RuntimeConfig::default().version_enabled("", "v1", true));
+    }
 }

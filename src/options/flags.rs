@@ -81,10 +81,6 @@ impl Flag {
     pub fn sets_key(&self) -> bool {
         matches!(self.status, Works | Partly(_))
     }
-    /// Whether it is one of kube-apiserver's.
-    pub fn is_upstream(&self) -> bool {
-        !OWN.iter().any(|own| own.name == self.name)
-    }
     const fn quiet(mut self, values: &'static [&'static str]) -> Self {
         self.quiet = values;
         self

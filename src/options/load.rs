@@ -96,11 +96,6 @@ impl ServerRunOptions {
         options
     }
 
-    /// Gives further options, found elsewhere to be wrong, a voice beside the rest.
-    pub fn problems(&self) -> &[Problem] {
-        &self.problems
-    }
-
     fn read_config(&mut self, named: Option<PathBuf>) -> Vec<Layer> {
         let main = named.clone().unwrap_or_else(|| self.invocation.default_config.clone());
         if main.as_os_str().is_empty() {

@@ -9,6 +9,7 @@ use std::{
     time::Duration,
 };
 
+use super::catalogue::{Catalogue, ControllerEntry, PluginEntry};
 use super::{
     Invocation, Origin, Problems, ServerRunOptions, ValidatedOptions,
     completed::{Anonymous, AuthorizationMode, EndpointReconciler, StorageBackend},
@@ -16,10 +17,27 @@ use super::{
     problem::KeyPath,
     read, schema, show_json, show_toml, written,
 };
-use crate::{
-    pki::{NewcomerOptions, newcomer},
-    reload::catalogue::catalogue,
-};
+use crate::pki::{NewcomerOptions, newcomer};
+
+/// Some of the names there are: options themselves know none.
+fn catalogue() -> Catalogue {
+    let plugin =
+        |(name, on_by_default, built): (&str, bool, bool)| PluginEntry { name: name.to_owned(), on_by_default, built };
+    let controller = |name: &str| ControllerEntry { name: name.to_owned(), on_by_default: true };
+    Catalogue {
+        admission_plugins: [
+            ("NamespaceLifecycle", true, true),
+            ("ServiceAccount", true, true),
+            ("NodeRestriction", false, false),
+            ("PodSecurity", true, false),
+            ("Priority", true, true),
+        ]
+        .map(plugin)
+        .into(),
+        controllers: ["namespace-controller", "serviceaccount-controller"].map(controller).into(),
+        api_versions: ["/v1", "apps/v1", "batch/v1"].map(str::to_owned).into(),
+    }
+}
 
 fn invocation(words: &[&str], directory: &Path) -> Invocation {
     Invocation {
@@ -288,9 +306,10 @@ fn nothing_at_all_is_a_good_and_closed_configuration() {
     assert_eq!(options.network.advertise_address, Some([192, 0, 2, 7].into()));
     assert_eq!(options.network.endpoint_reconciler, EndpointReconciler::Lease);
     assert_eq!(options.network.service_node_port_range, 30000..=32767);
-    assert_eq!(options.controllers.enabled.len(), 4);
+    assert_eq!(options.controllers.enabled.len(), 2);
     let StorageBackend::Embedded(store) = &options.storage.backend;
     assert_eq!(store.path, Path::new("/var/lib/kenter/kenter.db"));
+    assert_eq!(options.admission.plugins, ["NamespaceLifecycle", "ServiceAccount", "Priority"]);
     assert!(written(&options).is_empty());
 }
 
