@@ -22,7 +22,8 @@ use super::user::{
     ANONYMOUS, AUTHENTICATED, MASTERS, NODE_NAME, NODES, UNAUTHENTICATED, User, UserInfo, service_account_groups,
     split_node, split_service_account,
 };
-use crate::api::{ApiError, FieldError, Path, field::quote, names};
+use crate::api::{ApiError, ErrorList, Path, field::quote};
+use crate::registry::validation::validate_domain_prefixed_path;
 
 const USER: &str = "impersonate-user";
 const UID: &str = "impersonate-uid";
@@ -325,8 +326,10 @@ fn validate_extra(extra: &BTreeMap<String, Vec<String>>) -> Result<(), String> {
         if key.is_empty() {
             return Err("impersonating the empty string key in extra is not allowed".to_owned());
         }
-        if let Some(error) = domain_prefixed_path(key) {
-            return Err(format!("impersonating an invalid key in extra is not allowed: {error}"));
+        let mut errors = ErrorList::new();
+        validate_domain_prefixed_path(key, &Path::new("extra").child("key"), &mut errors);
+        if !errors.is_empty() {
+            return Err(format!("impersonating an invalid key in extra is not allowed: {errors}"));
         }
         if key.chars().any(|it| it.is_uppercase()) {
             return Err(format!("impersonating a non-lowercase key in extra is not allowed: {}", quote(key)));
@@ -339,29 +342,6 @@ fn validate_extra(extra: &BTreeMap<String, Vec<String>>) -> Result<(), String> {
         }
     }
     Ok(())
-}
-
-/// What keeps a key from being `example.com/path` (apimachinery `pkg/util/validation` IsDomainPrefixedPath).
-fn domain_prefixed_path(key: &str) -> Option<String> {
-    let extra = Path::new("extra");
-    let at = extra.child("key");
-    let mut errors = crate::api::ErrorList::new();
-    match key.split_once('/') {
-        Some((host, path)) if !host.is_empty() && !path.is_empty() => {
-            for why in names::is_dns1123_subdomain(host) {
-                errors.push(FieldError::invalid(&at, host, &why));
-            }
-            if !names::is_http_path(path) {
-                let why = names::regex_error("Invalid path", r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+", &[]);
-                errors.push(FieldError::invalid(&at, path, &why));
-            }
-        }
-        _ => {
-            let why = "must be a domain-prefixed path (such as \"acme.io/foo\")";
-            errors.push(FieldError::invalid(&at, key, why));
-        }
-    }
-    (!errors.is_empty()).then(|| errors.to_string())
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@
 
 pub mod authn;
 pub mod authz;
+pub mod build;
 pub mod escalation;
 pub mod impersonation;
 pub mod review;

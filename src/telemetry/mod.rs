@@ -10,3 +10,4 @@ mod vector;
 
 pub use log::{AccessLine, LogHandle};
 pub use metrics::{Metrics, metrics};
+pub use vector::BareCounter;

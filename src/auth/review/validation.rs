@@ -1,12 +1,15 @@
 //! What a review has to say (kubernetes `pkg/apis/authorization/validation`).
 
 use super::ReviewKind;
-use crate::api::names::{is_qualified_name, is_valid_label_value};
 use crate::api::{ApiError, ErrorList, FieldError, Path};
 use crate::object::{Map, Value, to_string};
+use crate::registry::validation::LabelSelectorOptions;
+use crate::registry::validation::selector::{validate_field_selector_requirement, validate_label_selector_requirement};
 
 const GROUP: &str = "authorization.k8s.io";
 const SPEC: Path<'static> = Path::new("spec");
+const ANY_OPERATOR: LabelSelectorOptions =
+    LabelSelectorOptions { allow_invalid_values: false, allow_unknown_operators: true };
 
 /// Checks a decoded review, defaults and field ownership set. `namespace` is the request's (`""` without one).
 pub fn validate(kind: ReviewKind, body: &Value, namespace: &str) -> Result<(), ApiError> {
@@ -87,36 +90,11 @@ fn selector_errors(resource: &Value, name: &str, errors: &mut ErrorList) {
         errors.push(FieldError::required(&list, &why));
     }
     for (index, requirement) in requirements.iter().enumerate() {
-        requirement_errors(requirement, name == "labelSelector", &list.index(index), errors);
-    }
-}
-
-/// Unknown operators are let through: an authorizer may know them.
-fn requirement_errors(requirement: &Value, label: bool, at: &Path<'_>, errors: &mut ErrorList) {
-    let (key, values) = (requirement.str_at(&["key"]), requirement.array_at(&["values"]));
-    let values_at = at.child("values");
-    if !label && key.is_empty() {
-        errors.push(FieldError::required(&at.child("key"), "must be specified"));
-    }
-    match requirement.str_at(&["operator"]) {
-        "In" | "NotIn" if values.is_empty() => {
-            errors.push(FieldError::required(&values_at, "must be specified when `operator` is 'In' or 'NotIn'"));
-        }
-        "Exists" | "DoesNotExist" if !values.is_empty() => {
-            let why = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'";
-            errors.push(FieldError::forbidden(&values_at, why));
-        }
-        _ => {}
-    }
-    if label {
-        for why in is_qualified_name(key) {
-            errors.push(FieldError::invalid(&at.child("key"), key, &why));
-        }
-        for (index, value) in values.iter().enumerate() {
-            let value = value.as_str().unwrap_or_default();
-            for why in is_valid_label_value(value) {
-                errors.push(FieldError::invalid(&values_at.index(index), value, &why));
-            }
+        // Unknown operators are let through: an authorizer may know them.
+        if name == "labelSelector" {
+            validate_label_selector_requirement(requirement, ANY_OPERATOR, &list.index(index), errors);
+        } else {
+            validate_field_selector_requirement(requirement, true, &list.index(index), errors);
         }
     }
 }

@@ -53,8 +53,6 @@ impl Impersonation {
 
 fn refused(cx: &Exchange, error: &ApiError) -> Response {
     let mut response = respond::error(cx, error);
-    if error.code == 403 {
-        response.headers_mut().insert("x-content-type-options", ::http::HeaderValue::from_static("nosniff"));
-    }
+    response.headers_mut().insert("x-content-type-options", ::http::HeaderValue::from_static("nosniff"));
     response
 }

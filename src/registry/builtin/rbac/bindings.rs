@@ -9,6 +9,7 @@ use crate::object::Value;
 pub fn validate_binding(new: &Value, namespaced: bool, errors: &mut ErrorList) {
     validate_reference(new, namespaced, errors);
     validate_subjects(new, namespaced, errors);
+    // What follows upstream's declarative validation says, which comes last.
     require_subject_names(new, errors);
     require_role_name(new, errors);
 }
@@ -16,15 +17,21 @@ pub fn validate_binding(new: &Value, namespaced: bool, errors: &mut ErrorList) {
 /// An update: as a new one, and refers to the same role.
 pub fn validate_binding_update(new: &Value, old: &Value, namespaced: bool, errors: &mut ErrorList) {
     validate_reference(new, namespaced, errors);
+    // On update the declarative rule about the reference ends with its being another one.
+    require_role_name(new, errors);
     validate_subjects(new, namespaced, errors);
+    require_same_role(new, old, errors);
     if new.get("subjects") != old.get("subjects") {
         require_subject_names(new, errors);
     }
-    let member = |binding: &Value, key| binding.str_at(&["roleRef", key]).to_owned();
-    let reference = |binding| [member(binding, "apiGroup"), member(binding, "kind"), member(binding, "name")];
-    let [group, kind, name] = reference(new);
-    if [&group, &kind, &name] != reference(old).each_ref() {
-        let (group, kind, name) = (quote(&group), quote(&kind), quote(&name));
+}
+
+fn require_same_role(new: &Value, old: &Value, errors: &mut ErrorList) {
+    let reference =
+        |binding: &Value| ["apiGroup", "kind", "name"].map(|key| binding.str_at(&["roleRef", key]).to_owned());
+    let now = reference(new);
+    if now != reference(old) {
+        let [group, kind, name] = now.map(|text| quote(&text));
         let shown = format!("{{\"APIGroup\":{group},\"Kind\":{kind},\"Name\":{name}}}");
         errors.push(FieldError::invalid_shown(&Path::new("roleRef"), shown, "field is immutable"));
     }

@@ -1,8 +1,8 @@
 //! What roles may say. Errors that upstream's declarative validation finds come last, without a text.
 
-use crate::api::names::{is_qualified_name, is_valid_label_value};
 use crate::api::{ErrorList, FieldError, Path, labels};
 use crate::object::Value;
+use crate::registry::validation::{LabelSelectorOptions, validate_label_selector};
 
 /// A Role; `old` on update.
 pub fn validate_role(new: &Value, old: Option<&Value>, errors: &mut ErrorList) {
@@ -75,59 +75,16 @@ fn validate_aggregation(new: &Value, old: Option<&Value>, errors: &mut ErrorList
         let selectors = old.array_at(&["aggregationRule", "clusterRoleSelectors"]);
         selectors.iter().any(|it| {
             let mut found = ErrorList::new();
-            validate_selector(it, false, &Path::ROOT, &mut found);
+            validate_label_selector(Some(it), LabelSelectorOptions::default(), &Path::ROOT, &mut found);
             !found.is_empty()
         })
     });
+    let options = LabelSelectorOptions { allow_invalid_values: lenient, ..LabelSelectorOptions::default() };
     for (index, selector) in selectors.iter().enumerate() {
         let at = at.index(index);
-        validate_selector(selector, lenient, &at, errors);
+        validate_label_selector(Some(selector), options, &at, errors);
         if labels::Selector::from_object(Some(selector)).is_err() {
             errors.push(FieldError::invalid_shown(&at, "null", "invalid label selector."));
-        }
-    }
-}
-
-/// apimachinery `pkg/apis/meta/v1/validation` ValidateLabelSelector.
-fn validate_selector(selector: &Value, any_values: bool, at: &Path<'_>, errors: &mut ErrorList) {
-    let labels_at = at.child("matchLabels");
-    for (key, value) in selector.object_at(&["matchLabels"]).into_iter().flat_map(|it| it.iter()) {
-        let value = value.as_str().unwrap_or_default();
-        for why in is_qualified_name(key) {
-            errors.push(FieldError::invalid(&labels_at, key.as_str(), &why));
-        }
-        for why in is_valid_label_value(value) {
-            errors.push(FieldError::invalid(&labels_at, value, &why));
-        }
-    }
-    let expressions = at.child("matchExpressions");
-    for (index, expression) in selector.array_at(&["matchExpressions"]).iter().enumerate() {
-        validate_expression(expression, any_values, &expressions.index(index), errors);
-    }
-}
-
-fn validate_expression(expression: &Value, any_values: bool, at: &Path<'_>, errors: &mut ErrorList) {
-    let values = expression.array_at(&["values"]);
-    let values_at = at.child("values");
-    match expression.str_at(&["operator"]) {
-        "In" | "NotIn" if values.is_empty() => {
-            errors.push(FieldError::required(&values_at, "must be specified when `operator` is 'In' or 'NotIn'"));
-        }
-        "Exists" | "DoesNotExist" if !values.is_empty() => {
-            let why = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'";
-            errors.push(FieldError::forbidden(&values_at, why));
-        }
-        "In" | "NotIn" | "Exists" | "DoesNotExist" => {}
-        other => errors.push(FieldError::invalid(&at.child("operator"), other, "not a valid selector operator")),
-    }
-    let key = expression.str_at(&["key"]);
-    for why in is_qualified_name(key) {
-        errors.push(FieldError::invalid(&at.child("key"), key, &why));
-    }
-    for (index, value) in values.iter().enumerate().filter(|_| !any_values) {
-        let value = value.as_str().unwrap_or_default();
-        for why in is_valid_label_value(value) {
-            errors.push(FieldError::invalid(&values_at.index(index), value, &why));
         }
     }
 }
