@@ -67,7 +67,7 @@ fn read(text: &'static str) -> Table {
                         Shape::OneOf(it) => it.name.clone(),
                         _ => Key::default(),
                     };
-                    let id = table.add(Type { shape, go, validation: None });
+                    let id = table.add(Type { go, ..Type::new(shape) });
                     if !name.is_empty() {
                         table.add_name(name, id);
                     }
@@ -193,6 +193,7 @@ fn structure(mut columns: Columns, members: &[&'static str]) -> Struct {
         embedded_resource: false,
         openapi: flags.contains('o'),
         unions: json(unions),
+        rest: None,
         printed: Box::default(),
     }
 }

@@ -27,7 +27,8 @@ pub type Hook = fn(&mut Map, &Context);
 /// The table with functions attached to some of its types.
 pub struct Defaulter {
     table: &'static Table,
-    hooks: HashMap<TypeId, Hook>,
+    /// By type.
+    hooks: Vec<Option<Hook>>,
     /// For each type: the fields worth visiting (structs), or whether items and values are (one index, 0).
     visits: Vec<Box<[u32]>>,
 }
@@ -44,21 +45,25 @@ impl Defaulter {
         let maps = maps.filter(|id| matches!(table.get(*id).shape, Shape::Map(_)));
         let maps: HashMap<&str, TypeId> = maps.map(|id| (table.get(id).go.as_str(), id)).collect();
         let type_of = |name| table.named(name).or_else(|| maps.get(name).copied());
-        let hooks: HashMap<TypeId, Hook> = hooks
-            .into_iter()
-            .filter_map(|(name, hook)| {
-                let id = type_of(name);
-                debug_assert!(id.is_some(), "{name} is in the table");
-                Some((id?, hook))
-            })
-            .collect();
-        let visits = visits(table, &hooks, apart);
-        Self { table, hooks, visits }
+        let mut by_type = vec![None; table.len()];
+        for (name, hook) in hooks {
+            let id = type_of(name);
+            debug_assert!(id.is_some(), "{name} is in the table");
+            if let Some(place) = id.and_then(|id: TypeId| by_type.get_mut(id.index())) {
+                *place = Some(hook);
+            }
+        }
+        let visits = visits(table, &by_type, apart);
+        Self { table, hooks: by_type, visits }
     }
 
     /// Whether values of this type are ever changed.
     pub fn touches(&self, ty: TypeId) -> bool {
-        self.hooks.contains_key(&ty) || self.visits.get(ty.index()).is_some_and(|fields| !fields.is_empty())
+        self.hook(ty).is_some() || self.visits.get(ty.index()).is_some_and(|fields| !fields.is_empty())
+    }
+
+    fn hook(&self, ty: TypeId) -> Option<Hook> {
+        self.hooks.get(ty.index()).copied().flatten()
     }
 
     /// Defaults `value`, a decoded `ty`, in place.
@@ -66,7 +71,7 @@ impl Defaulter {
         let visits = self.visits.get(ty.index()).map_or(&[][..], |it| it);
         match value {
             Value::Object(map) => {
-                if let Some(hook) = self.hooks.get(&ty) {
+                if let Some(hook) = self.hook(ty) {
                     hook(map, context);
                 }
                 match &self.table.get(ty).shape {
@@ -115,9 +120,9 @@ fn is_unset(value: Option<&Value>, pointer: bool) -> bool {
 }
 
 /// Which fields lead to a default or a hook. Types refer to each other in cycles, so: repeat until nothing changes.
-fn visits(table: &Table, hooks: &HashMap<TypeId, Hook>, apart: &[(&str, &str)]) -> Vec<Box<[u32]>> {
+fn visits(table: &Table, hooks: &[Option<Hook>], apart: &[(&str, &str)]) -> Vec<Box<[u32]>> {
     let types: Vec<&Type> = (0..table.len()).map(|at| table.get(TypeId(at as u32))).collect();
-    let mut reaches: Vec<bool> = (0..table.len()).map(|at| hooks.contains_key(&TypeId(at as u32))).collect();
+    let mut reaches: Vec<bool> = hooks.iter().map(Option::is_some).collect();
     let reached = |reaches: &[bool], id: TypeId| reaches.get(id.index()).copied().unwrap_or(false);
     let leads = |reaches: &[bool], owner: &Struct, field: &Field| {
         (field.slot.default.is_some() || reached(reaches, field.slot.ty))

@@ -10,7 +10,9 @@ pub mod defaults;
 pub mod go_base64;
 pub mod ownership;
 pub mod patch;
+pub mod prune;
 mod source;
+pub mod structural;
 pub mod table;
 #[cfg(test)]
 pub(crate) mod vectors;

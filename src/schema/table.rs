@@ -161,15 +161,17 @@ pub struct Type {
     pub go: Key,
     /// The keywords a custom resource's schema adds; `None` for built-in types.
     pub validation: Option<Box<Validation>>,
+    /// `x-kubernetes-preserve-unknown-fields`: what no schema below describes is kept, whatever the value's shape.
+    pub preserve_unknown: bool,
 }
 
 impl Type {
     pub const fn any() -> Self {
-        Self { shape: Shape::Any, go: Key::from_static(""), validation: None }
+        Self::new(Shape::Any)
     }
 
     pub const fn new(shape: Shape) -> Self {
-        Self { shape, go: Key::from_static(""), validation: None }
+        Self { shape, go: Key::from_static(""), validation: None, preserve_unknown: false }
     }
 }
 
@@ -283,6 +285,8 @@ pub struct Struct {
     pub granularity: Granularity,
     /// What happens with members that have no field.
     pub additional: AdditionalMembers,
+    /// `additionalProperties` beside properties: what members without a field are.
+    pub rest: Option<Slot>,
     /// `x-kubernetes-embedded-resource`: has apiVersion, kind, metadata that are not pruned.
     pub embedded_resource: bool,
     /// Has an OpenAPI definition of its own.
@@ -413,13 +417,19 @@ pub struct Validation {
     pub not: Option<Box<Nested>>,
     /// `x-kubernetes-validations`, as written.
     pub rules: Box<[Value]>,
+    /// What the root says of `metadata`: constraints of `name` and `generateName`.
+    pub metadata: Option<Box<Nested>>,
 }
 
-/// A value validation inside `allOf` and its like: no types, only judgements on the value and on what is below it.
+/// A value validation inside `allOf` and its like: judgements on the value and on what is below it.
 #[derive(Clone, Debug, Default)]
 pub struct Nested {
     pub here: Validation,
+    /// Types are only allowed where they say "integer or string".
+    pub types: Box<[Key]>,
     pub properties: Box<[(Key, Nested)]>,
     pub items: Option<Box<Nested>>,
     pub additional: Option<Box<Nested>>,
+    /// `additionalProperties: false`.
+    pub forbids_additional: bool,
 }
