@@ -27,7 +27,7 @@ use rustls::ServerConfig;
 use tokio::sync::{Notify, watch};
 
 use super::current::Current;
-use crate::options::completed::{ConnectionLimits, Http2};
+use crate::options::completed::{ConnectionLimits, Http2, InsecureAddress, Serving};
 
 mod accept;
 mod connection;
@@ -40,7 +40,7 @@ mod tests;
 
 pub use socket::InheritedSockets;
 
-/// Where to listen.
+/// Where to listen. An address that a socket of the service manager is bound to already is served on that socket.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Address {
     /// An unspecified address (`0.0.0.0` or `[::]`) means every address of both families, as with kube-apiserver.
@@ -76,6 +76,17 @@ impl ListenerSpec {
         Self { address, tls, share_port: false }
     }
 
+    /// The listeners that the options ask for. Address sharing needs nothing: it is always on.
+    pub fn of(serving: &Serving, tls: &Arc<ServerConfig>) -> Vec<Self> {
+        let secure = serving.secure.iter().map(|address| (Address::Tcp(*address), Some(tls.clone())));
+        let plain = serving.insecure.iter().map(|address| match address {
+            InsecureAddress::Tcp(address) => (Address::Tcp(*address), None),
+            InsecureAddress::Unix(path) => (Address::Unix(path.clone()), None),
+        });
+        let spec = |(address, tls)| Self { address, tls, share_port: serving.permit_port_sharing };
+        secure.chain(plain).map(spec).collect()
+    }
+
     fn key(&self) -> Key {
         Key { address: self.address.clone(), tls: self.tls.is_some(), share_port: self.share_port }
     }
@@ -94,6 +105,12 @@ struct Key {
 pub struct Limits {
     pub connections: ConnectionLimits,
     pub http2: Http2,
+}
+
+impl Limits {
+    pub fn of(serving: &Serving) -> Self {
+        Self { connections: serving.connections.clone(), http2: serving.http2.clone() }
+    }
 }
 
 /// Why a listener could not be had.
@@ -211,6 +228,7 @@ impl Listeners {
         let ours: Vec<&socket::Local> = open.iter().flat_map(|listener| &listener.local).collect();
         let sockets = match &spec.address {
             Address::Inherited(name) => self.0.inherited.take(name),
+            address if let Some(socket) = self.0.inherited.bound_to(address) => socket.map(|socket| vec![socket]),
             address => socket::bind(address, spec.share_port, &ours).map(|socket| vec![socket]),
         };
         let sockets = sockets.map_err(|reason| ListenError { address: spec.address.clone(), reason })?;

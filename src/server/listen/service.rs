@@ -1,4 +1,5 @@
-//! From hyper's request through warp to what serves now, and back. No byte of a body is copied on the way.
+//! From hyper's request through warp to what serves now, and back. Large pieces of a body pass uncopied; small ones are
+//! gathered, since each costs a frame, a TLS record and a system call.
 //!
 //! The request is taken apart in front of warp and travels as one extension, so that the filter is two steps long and
 //! clones no headers. Answers keep `Content-Length` where their length is known: warp's stream bodies forget it, and
@@ -11,7 +12,7 @@ use std::{
     task::{Context, Poll},
 };
 
-use bytes::{Buf, Bytes};
+use bytes::{Buf, Bytes, BytesMut};
 use futures_util::{Stream, StreamExt, stream};
 use http::{HeaderValue, Method, header};
 use http_body::{Body as _, Frame, SizeHint};
@@ -106,15 +107,78 @@ fn into_warp(response: Response, head_only: bool) -> warp::reply::Response {
             if let Some(length) = length {
                 parts.extensions.insert(Length(length));
             }
-            let pieces = stream::iter(chunks.into_iter().filter(|chunk| !chunk.is_empty()).map(Ok::<_, Infallible>));
-            with_parts(parts, warp::reply::stream(pieces))
+            let pieces = stream::iter(chunks.into_iter().filter(|chunk| !chunk.is_empty()).map(Ok::<_, BodyError>));
+            with_parts(parts, warp::reply::stream(Gathered::new(pieces)))
         }
-        Body::Stream(pieces) => with_parts(parts, warp::reply::stream(pieces)),
+        Body::Stream(pieces) => with_parts(parts, warp::reply::stream(Gathered::new(pieces))),
     }
 }
 
 fn with_parts(parts: http::response::Parts, reply: impl Reply) -> warp::reply::Response {
     warp::reply::Response::from_parts(parts, reply.into_response().into_body())
+}
+
+/// Pieces of at least this many bytes pass uncopied: what one HTTP/2 frame or TLS record holds.
+const LARGE: usize = 16 * 1024;
+/// Small pieces are joined up to this many bytes.
+const GATHER: usize = 64 * 1024;
+
+/// Joins small pieces that are there at the same time. Never waits: a piece that comes alone passes alone, and as it is.
+struct Gathered<S> {
+    pieces: S,
+    /// What came after the pieces that were joined.
+    next: Option<Result<Bytes, BodyError>>,
+    ended: bool,
+}
+
+impl<S: Stream<Item = Result<Bytes, BodyError>> + Unpin> Gathered<S> {
+    fn new(pieces: S) -> Self {
+        Self { pieces, next: None, ended: false }
+    }
+
+    fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, BodyError>>> {
+        if self.ended {
+            return Poll::Ready(None);
+        }
+        let polled = Pin::new(&mut self.pieces).poll_next(cx);
+        self.ended = matches!(polled, Poll::Ready(None));
+        polled
+    }
+}
+
+impl<S: Stream<Item = Result<Bytes, BodyError>> + Unpin> Stream for Gathered<S> {
+    type Item = Result<Bytes, BodyError>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let first = match self.next.take() {
+            Some(piece) => piece,
+            None => match self.poll_piece(cx) {
+                Poll::Ready(Some(piece)) => piece,
+                other => return other,
+            },
+        };
+        let first = match first {
+            Ok(first) if first.len() < LARGE => first,
+            large_or_error => return Poll::Ready(Some(large_or_error)),
+        };
+        let mut joined = BytesMut::new();
+        while let Poll::Ready(Some(piece)) = self.poll_piece(cx) {
+            match piece {
+                Ok(piece) if piece.len() < LARGE && first.len().max(joined.len()) + piece.len() <= GATHER => {
+                    if joined.is_empty() {
+                        joined.reserve((first.len() + piece.len()).next_power_of_two().max(4096));
+                        joined.extend_from_slice(&first);
+                    }
+                    joined.extend_from_slice(&piece);
+                }
+                other => {
+                    self.next = Some(other);
+                    break;
+                }
+            }
+        }
+        Poll::Ready(Some(Ok(if joined.is_empty() { first } else { joined.freeze() })))
+    }
 }
 
 /// The service of one connection.
@@ -229,5 +293,74 @@ impl<B: http_body::Body<Data = Bytes> + Unpin> http_body::Body for Counted<B> {
 
     fn size_hint(&self) -> SizeHint {
         self.left.map_or_else(|| self.body.size_hint(), SizeHint::with_exact)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+
+    use http_body_util::BodyExt;
+
+    use super::*;
+
+    async fn frames(body: Body) -> Vec<Bytes> {
+        let mut body = into_warp(Response::new(body), false).into_body();
+        let mut frames = Vec::new();
+        while let Some(frame) = body.frame().await {
+            frames.push(frame.unwrap().into_data().unwrap());
+        }
+        frames
+    }
+
+    #[tokio::test]
+    async fn large_pieces_and_whole_bodies_leave_as_the_very_same_memory() {
+        let [whole, large] = [100, LARGE].map(|length| Bytes::from(vec![1; length]));
+        assert_eq!(frames(Body::Full(whole.clone())).await[0].as_ptr(), whole.as_ptr());
+        let mixed = vec![
+            Bytes::from_static(b"["),
+            large.clone(),
+            Bytes::from_static(b","),
+            large.clone(),
+            Bytes::from_static(b"]"),
+        ];
+        let sent = frames(Body::Chunks(mixed)).await;
+        assert_eq!(sent.iter().map(Bytes::len).collect::<Vec<_>>(), [1, LARGE, 1, LARGE, 1]);
+        assert_eq!((sent[1].as_ptr(), sent[3].as_ptr()), (large.as_ptr(), large.as_ptr()));
+    }
+
+    #[tokio::test]
+    async fn small_pieces_are_gathered_in_order_and_within_bounds() {
+        let pieces: Vec<Bytes> = (0..1000u32).map(|number| Bytes::from(format!("{number:0>700},"))).collect();
+        let expected: Vec<u8> = pieces.concat();
+        let sent = frames(Body::Chunks(pieces)).await;
+        assert!(sent.len() < 13 && sent.iter().all(|piece| piece.len() <= GATHER), "{}", sent.len());
+        assert_eq!(sent.concat(), expected);
+    }
+
+    /// Gives what it holds; `None` is a pause.
+    struct Script(VecDeque<Option<Result<Bytes, BodyError>>>);
+
+    impl Stream for Script {
+        type Item = Result<Bytes, BodyError>;
+        fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+            match self.0.pop_front() {
+                Some(Some(item)) => Poll::Ready(Some(item)),
+                Some(None) => {
+                    cx.waker().wake_by_ref();
+                    Poll::Pending
+                }
+                None => Poll::Ready(None),
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn a_stream_is_never_held_back_and_its_error_comes_after_what_came_before_it() {
+        let event = |text: &'static str| Some(Ok(Bytes::from_static(text.as_bytes())));
+        let script = [event("a"), None, event("b"), event("c"), Some(Err(BodyError("broken".into())))];
+        let sent: Vec<_> =
+            Gathered::new(Script(script.into())).map(|item| item.map_err(|error| error.0)).collect().await;
+        assert_eq!(sent, [Ok("a".into()), Ok("bc".into()), Err("broken".to_owned())]);
     }
 }

@@ -262,6 +262,20 @@ impl InheritedSockets {
         self.0.iter().map(|(name, _)| name.as_str())
     }
 
+    /// The socket that is bound to `address`, if there is one.
+    pub(super) fn bound_to(&self, address: &Address) -> Option<Result<Socket, String>> {
+        let there = |descriptor: &OwnedFd| {
+            let local = SockRef::from(descriptor).local_addr().ok()?;
+            Some(match address {
+                Address::Tcp(wanted) => local.as_socket().is_some_and(|local| same_address(local, *wanted)),
+                Address::Unix(path) => local.as_pathname() == Some(path.as_path()),
+                Address::Inherited(_) => false,
+            })
+        };
+        let (_, descriptor) = self.0.iter().find(|(_, descriptor)| there(descriptor) == Some(true))?;
+        Some(adopt(descriptor).map_err(|error| words(&error)))
+    }
+
     pub(super) fn take(&self, name: &str) -> Result<Vec<Socket>, String> {
         let copies: Vec<Socket> = self
             .0
@@ -271,6 +285,12 @@ impl InheritedSockets {
             .collect::<Result<_, _>>()?;
         if copies.is_empty() { Err(format!("no socket of the name {name:?} was handed over")) } else { Ok(copies) }
     }
+}
+
+/// Every address is every address, whichever family says so.
+fn same_address(one: SocketAddr, other: SocketAddr) -> bool {
+    let (one, other) = (canonical(one), canonical(other));
+    one.port() == other.port() && (one.ip() == other.ip() || (one.ip().is_unspecified() && other.ip().is_unspecified()))
 }
 
 fn adopt(descriptor: &OwnedFd) -> io::Result<Socket> {

@@ -765,8 +765,9 @@ async fn sockets_that_were_handed_over_are_served_by_name_and_survive_being_let_
     let listeners = Listeners::new(describing(), limits(), inherited);
     let spec = |name: &str| vec![ListenerSpec::new(Address::Inherited(name.into()), None)];
     assert!(listeners.bind(spec("metrics"), limits()).is_err());
-    for _ in 0..2 {
-        listeners.commit(listeners.bind(spec("https"), limits()).unwrap()).finish();
+    // By its name, then by its address, which is taken for anyone else.
+    for spec in [spec("https"), vec![ListenerSpec::new(Address::Tcp(address), None)]] {
+        listeners.commit(listeners.bind(spec, limits()).unwrap()).finish();
         let mut sender = http1(TcpStream::connect(address).await.unwrap()).await;
         assert_eq!(sender.send_request(get("/")).await.unwrap().status(), 200);
         listeners.commit(listeners.bind(vec![], limits()).unwrap()).finish();
