@@ -15,6 +15,7 @@ const HELP: &str = "\
 kenter serves the Kubernetes API.
 
 Usage:
+  kenter run [flags]                 serve the API
   kenter check [flags]               look at the configuration, change nothing
   kenter config show [flags]         the effective configuration; --origin, --format toml|json
   kenter config reference            what every option means, in Markdown
@@ -50,6 +51,10 @@ fn main() -> ExitCode {
 
 fn subcommand(name: &str, mut words: Vec<String>) -> ExitCode {
     match name {
+        "run" => match invocation("kenter run", words) {
+            Ok(invocation) => kenter::app::run(invocation),
+            Err(code) => code,
+        },
         "check" => check(words),
         "version" => {
             println!("{}", release::line());

@@ -34,3 +34,22 @@ pub fn raw() -> String {
         platform()
     )
 }
+
+/// The document of `/version` (apimachinery `pkg/version` Info).
+pub fn version_info() -> crate::object::Value {
+    crate::json!({
+        "major": KUBERNETES_MAJOR,
+        "minor": KUBERNETES_MINOR,
+        "emulationMajor": KUBERNETES_MAJOR,
+        "emulationMinor": KUBERNETES_MINOR,
+        "minCompatibilityMajor": KUBERNETES_MAJOR,
+        "minCompatibilityMinor": "36",
+        "gitVersion": KUBERNETES_VERSION,
+        "gitCommit": "",
+        "gitTreeState": "",
+        "buildDate": "",
+        "goVersion": "",
+        "compiler": "rustc",
+        "platform": (platform())
+    })
+}

@@ -8,6 +8,7 @@ pub mod builtin;
 pub mod catalog;
 pub mod reader;
 pub mod resource;
+pub mod selectable;
 pub mod store;
 pub mod strategy;
 pub mod validation;

@@ -17,6 +17,10 @@ use crate::{api::ApiError, auth::user::UserInfo};
 /// The most a body may have; more is 413.
 pub const MAX_BODY_BYTES: usize = 3 * 1024 * 1024;
 
+/// Marks a request of the server itself: its user is decided. No client can put an extension on a request.
+#[derive(Clone)]
+pub struct ActAs(pub Arc<UserInfo>);
+
 /// A request, owned by the task that answers it. Layers fill it from the outside in; an endpoint runs only after
 /// `info`, `user` and the deadline are set.
 pub struct Exchange {
@@ -41,6 +45,8 @@ pub struct Exchange {
 
 impl Exchange {
     pub fn new(request: Request) -> Self {
+        // Only code in this process can have put it there.
+        let user = request.parts.extensions.get::<ActAs>().map(|it| it.0.clone());
         let query = Query::parse(request.parts.uri.query().unwrap_or(""));
         Self {
             parts: request.parts,
@@ -51,7 +57,7 @@ impl Exchange {
             info: RequestInfo::default(),
             received: Instant::now(),
             audit_id: String::new(),
-            user: None,
+            user,
             warnings: Warnings::default(),
             deadline: None,
             routed: false,

@@ -268,6 +268,11 @@ impl ResourceCache {
         }
     }
 
+    /// The revision of the newest change of this resource; 0 where there was none since the start.
+    pub fn last_change(&self) -> Revision {
+        self.live.lock().ring.last_change(Revision::MAX)
+    }
+
     /// The revision of the whole store up to which this cache is complete.
     pub fn applied(&self) -> Revision {
         self.shared.applied()

@@ -1,0 +1,308 @@
+//! Validated options and what is shared, made into a chain. No side effect on what serves: a generation that is not
+//! committed can be dropped.
+
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+
+use super::{
+    Shared,
+    aggregator::{AggregatorServer, Outermost},
+    connect::NodeStreams,
+    delegate::Delegate,
+    extensions::ExtensionsServer,
+    kube::KubeServer,
+    not_found::NotFound,
+};
+use crate::{
+    admission,
+    auth::{
+        authn::{self, Authenticators, StaticTokens},
+        authz::{AlwaysAllow, AlwaysDeny, Authorizer, Node, Rbac, Union},
+        impersonation::Impersonator,
+        user::UserInfo,
+    },
+    options::{
+        ValidatedOptions,
+        completed::{Anonymous, Authentication, AuthorizationMode, RuntimeConfig},
+    },
+    pki::TrustBundle,
+    registry::{
+        builtin::{self, Wiring},
+        catalog::{Catalog, Row},
+        resource::{Behaviour, Resource},
+        selectable::FieldAttributes,
+    },
+    server::{
+        current::Current,
+        endpoints::Endpoints,
+        generic::GenericApiServer,
+        health::Check,
+        layers,
+        stack::{Stack, StackParts},
+    },
+};
+
+/// One immutable running configuration: options, chain, and what a commit has to hand out.
+pub struct Generation {
+    pub options: ValidatedOptions,
+    pub stack: Arc<Stack>,
+    pub authorizer: Arc<Union>,
+}
+
+/// What could not be built, and from which option.
+#[derive(Debug)]
+pub struct BuildError {
+    /// The option's key, for the report.
+    pub key: &'static str,
+    pub reason: String,
+}
+
+impl std::fmt::Display for BuildError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}: {}", self.key, self.reason)
+    }
+}
+impl std::error::Error for BuildError {}
+
+/// Everything the three servers have in common (upstream's generic config).
+struct KubeApiServerConfig {
+    endpoints: Arc<Endpoints>,
+    wiring: Wiring,
+    authorizer: Arc<Union>,
+    authenticators: Arc<Authenticators>,
+}
+
+/// Builds the chain: aggregator → kube → extensions → not found.
+///
+/// `own_ca`: the CA that kenter made for itself, where it did.
+pub fn create_server_chain(
+    options: &ValidatedOptions,
+    shared: &Arc<Shared>,
+    current: &Current,
+    own_ca: Option<&str>,
+) -> Result<Generation, BuildError> {
+    let config = create_kube_apiserver_config(options, shared, current, own_ca)?;
+    let extensions = create_api_extensions_server(&config, options, shared, Box::new(NotFound));
+    let kube = create_kube_apiserver(&config, options, shared, Box::new(extensions));
+    let aggregator = create_aggregator_server(&config, options, shared, Box::new(kube));
+    let stack = layers_around(&config, options, shared, aggregator);
+    Ok(Generation { options: options.clone(), stack: Arc::new(stack), authorizer: config.authorizer })
+}
+
+fn create_kube_apiserver_config(
+    options: &ValidatedOptions,
+    shared: &Arc<Shared>,
+    current: &Current,
+    own_ca: Option<&str>,
+) -> Result<KubeApiServerConfig, BuildError> {
+    let authorizer = Arc::new(authorizer(&options.authorization.modes, shared));
+    let authenticators = Arc::new(authenticators(&options.authentication, own_ca)?);
+    let admission = admission::build(&admission::Parts { options: &options.admission, reader: shared.reader.clone() });
+    let endpoints = Endpoints {
+        admission: Arc::new(admission),
+        current: current.clone(),
+        rights: shared.rights.clone(),
+        metrics: shared.metrics,
+        lifecycle: shared.lifecycle.clone(),
+        event_ttl: options.api.event_ttl,
+        min_request_timeout: options.serving.min_request_timeout,
+        connect: Arc::new(NodeStreams::new(options, shared)),
+    };
+    let wiring = Wiring {
+        reader: shared.reader.clone(),
+        authorizer: authorizer.clone(),
+        authenticators: authenticators.clone(),
+    };
+    Ok(KubeApiServerConfig { endpoints: Arc::new(endpoints), wiring, authorizer, authenticators })
+}
+
+fn authorizer(modes: &[AuthorizationMode], shared: &Arc<Shared>) -> Union {
+    let one = |mode: &AuthorizationMode| -> (String, Arc<dyn Authorizer>) {
+        match mode {
+            AuthorizationMode::AlwaysAllow => ("AlwaysAllow".to_owned(), Arc::new(AlwaysAllow)),
+            AuthorizationMode::AlwaysDeny => ("AlwaysDeny".to_owned(), Arc::new(AlwaysDeny)),
+            AuthorizationMode::Rbac => ("RBAC".to_owned(), Arc::new(Rbac::new(shared.reader.clone()))),
+            AuthorizationMode::Node => ("Node".to_owned(), Arc::new(Node)),
+        }
+    };
+    Union::new(modes.iter().map(one).collect())
+}
+
+fn authenticators(options: &Authentication, own_ca: Option<&str>) -> Result<Authenticators, BuildError> {
+    let failed = |key: &'static str| move |error: crate::pki::PkiError| BuildError { key, reason: error.to_string() };
+    let client_ca = match (&options.client_ca, own_ca) {
+        (Some(bundle), _) => Some(TrustBundle::new(bundle.certificates.clone()).map_err(failed("authentication.client_ca_file"))?),
+        (None, Some(pem)) => Some(TrustBundle::from_pem(pem.as_bytes()).map_err(failed("authentication.client_ca_file"))?),
+        (None, None) => None,
+    };
+    let front_proxy = options.request_header.as_ref().map(|header| -> Result<_, BuildError> {
+        let trust = TrustBundle::new(header.client_ca.certificates.clone())
+            .map_err(failed("authentication.requestheader_client_ca_file"))?;
+        Ok(authn::FrontProxy {
+            bundle: Arc::new(trust),
+            allowed_names: header.allowed_names.clone(),
+            headers: authn::ProxyHeaders {
+                username: header.username_headers.clone(),
+                uid: header.uid_headers.clone(),
+                group: header.group_headers.clone(),
+                extra_prefix: header.extra_headers_prefix.clone(),
+            },
+        })
+    });
+    let users = options.tokens.iter().map(|(token, user)| {
+        let mut info = UserInfo::named(user.name.clone()).with_groups(user.groups.clone());
+        info.uid = user.uid.clone();
+        (token.reveal(), info)
+    });
+    let audiences = options.service_account.api_audiences.clone();
+    let tokens = StaticTokens::new(users, audiences.clone());
+    Ok(Authenticators::new(authn::Config {
+        client_ca: client_ca.map(Arc::new),
+        front_proxy: front_proxy.transpose()?,
+        tokens: if options.tokens.is_empty() { Vec::new() } else { vec![Arc::new(tokens)] },
+        loopback_token: None,
+        anonymous: match &options.anonymous {
+            Anonymous::Off => authn::Anonymous::Off,
+            Anonymous::Everywhere => authn::Anonymous::Everywhere,
+            Anonymous::Paths(paths) => authn::Anonymous::Paths(paths.clone()),
+        },
+        api_audiences: audiences,
+    }))
+}
+
+/// Which built-in resources are served, as `--runtime-config` says: `api/all`, then `api/ga|beta|alpha`, then versions,
+/// then resources; the narrower word wins.
+fn serves(config: &RuntimeConfig, group: &str, version: &str, plural: &str, default: bool) -> bool {
+    let group_version = if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") };
+    let level = if version.contains("alpha") { "api/alpha" } else if version.contains("beta") { "api/beta" } else { "api/ga" };
+    let said = |key: &str| config.entries.get(key).copied();
+    said(&format!("{group_version}/{plural}"))
+        .or_else(|| said(&group_version))
+        .or_else(|| said(&format!("/{group_version}")))
+        .or_else(|| said(level))
+        .or_else(|| said("api/all"))
+        .unwrap_or(default)
+}
+
+const EXTENSIONS: &str = "apiextensions.k8s.io";
+const REGISTRATION: &str = "apiregistration.k8s.io";
+
+/// The rows of the groups for which `mine` says so, with their stores.
+fn rows_of(config: &KubeApiServerConfig, options: &ValidatedOptions, shared: &Arc<Shared>, mine: impl Fn(&str) -> bool) -> Catalog {
+    let wanted = |group: &str, version: &str, plural: &str, default: bool| {
+        mine(group) && serves(&options.api.runtime_config, group, version, plural, default)
+    };
+    let rows = builtin::rows(&config.wiring, &wanted);
+    Catalog::new(rows.into_iter().map(|resource| Arc::new(row(shared, resource))))
+}
+
+fn row(shared: &Arc<Shared>, resource: Resource) -> Row {
+    let resource = Arc::new(resource);
+    let stored = matches!(resource.behaviour, Behaviour::Stored { .. }) && !resource.prefix.is_empty();
+    let store = stored.then(|| Arc::new(shared.store_of(resource.clone(), Arc::new(FieldAttributes::of(&resource)))));
+    Row { resource, store }
+}
+
+fn server(name: &'static str, config: &KubeApiServerConfig, rows: Catalog) -> GenericApiServer {
+    GenericApiServer { name, rows: Arc::new(ArcSwap::from_pointee(rows)), endpoints: config.endpoints.clone() }
+}
+
+fn create_api_extensions_server(
+    config: &KubeApiServerConfig,
+    options: &ValidatedOptions,
+    shared: &Arc<Shared>,
+    delegate: Box<dyn Delegate>,
+) -> ExtensionsServer {
+    let rows = rows_of(config, options, shared, |group| group == EXTENSIONS);
+    ExtensionsServer { server: server("apiextensions-server", config, rows), custom: shared.custom.clone(), delegate }
+}
+
+fn create_kube_apiserver(
+    config: &KubeApiServerConfig,
+    options: &ValidatedOptions,
+    shared: &Arc<Shared>,
+    delegate: Box<dyn Delegate>,
+) -> KubeServer {
+    let rows = rows_of(config, options, shared, |group| group != EXTENSIONS && group != REGISTRATION);
+    let observed = shared.clone();
+    KubeServer {
+        server: server("kube-apiserver", config, rows),
+        checks: checks(shared).into(),
+        metrics: shared.metrics,
+        observe: Arc::new(move |metrics| super::observe::observe(&observed, metrics)),
+        delegate,
+    }
+}
+
+fn create_aggregator_server(
+    config: &KubeApiServerConfig,
+    options: &ValidatedOptions,
+    shared: &Arc<Shared>,
+    delegate: Box<dyn Delegate>,
+) -> AggregatorServer {
+    let rows = rows_of(config, options, shared, |group| group == REGISTRATION);
+    AggregatorServer { server: server("kube-aggregator", config, rows), reader: shared.reader.clone(), delegate }
+}
+
+/// The checks in upstream's order (kubernetes: `/readyz?verbose`).
+fn checks(shared: &Arc<Shared>) -> Vec<Check> {
+    let storage = |name: &'static str| {
+        let storage = shared.storage.clone();
+        Check::new(name, move || {
+            let storage = storage.clone();
+            Box::pin(async move {
+                match tokio::time::timeout(std::time::Duration::from_secs(2), storage.health()).await {
+                    Ok(result) => result.map_err(|error| error.to_string()),
+                    Err(_) => Err("timed out".to_owned()),
+                }
+            })
+        })
+    };
+    let cache = shared.cache.clone();
+    let lifecycle = shared.lifecycle.clone();
+    let mut checks = vec![
+        Check::immediate("ping", || Ok(())),
+        Check::immediate("log", || Ok(())),
+        storage("etcd"),
+        storage("etcd-readiness").ready_only(),
+        Check::immediate("informer-sync", move || {
+            if cache.is_ready() { Ok(()) } else { Err("caches are not synced".to_owned()) }
+        })
+        .ready_only(),
+    ];
+    checks.extend(shared.hooks.checks());
+    checks.push(
+        Check::immediate("shutdown", move || {
+            if lifecycle.shutdown_initiated.is_fired() { Err("process is shutting down".to_owned()) } else { Ok(()) }
+        })
+        .ready_only(),
+    );
+    checks
+}
+
+fn layers_around(config: &KubeApiServerConfig, options: &ValidatedOptions, shared: &Arc<Shared>, chain: AggregatorServer) -> Stack {
+    let serving = &options.serving;
+    let parts = StackParts {
+        hsts: layers::Hsts::new(&serving.strict_transport_security_directives),
+        goaway: (serving.goaway_chance > 0.0).then(|| layers::Goaway(serving.goaway_chance)),
+        lifecycle: shared.lifecycle.clone(),
+        send_retry_after: serving.shutdown_send_retry_after,
+        request_timeout: serving.request_timeout,
+        cors: layers::Cors::new(&serving.cors_allowed_origins),
+        authentication: layers::Authentication { authenticators: config.authenticators.clone(), metrics: shared.metrics },
+        impersonation: layers::Impersonation {
+            impersonator: Arc::new(Impersonator::default()),
+            authorizer: config.authorizer.clone(),
+        },
+        in_flight: layers::InFlight::new(
+            serving.max_requests_inflight,
+            serving.max_mutating_requests_inflight,
+            shared.metrics,
+        ),
+        authorization: layers::Authorization { authorizer: config.authorizer.clone() },
+        metrics: shared.metrics,
+        access_log: options.telemetry.access_log,
+    };
+    Stack::new(parts, Box::new(Outermost(chain)))
+}

@@ -1,0 +1,72 @@
+//! The kube API server: the built-in groups, `/version`, health, metrics.
+
+use std::sync::Arc;
+
+use super::delegate::{Answer, AnswerFuture, Delegate};
+use crate::{
+    api::release,
+    object::{Style, write_json},
+    server::{
+        context::Exchange,
+        endpoints::unknown_resource,
+        generic::GenericApiServer,
+        health::{self, Check},
+        http::{Body, Response},
+        respond,
+    },
+    telemetry::Metrics,
+};
+
+pub struct KubeServer {
+    pub server: GenericApiServer,
+    pub checks: Arc<[Check]>,
+    pub metrics: &'static Metrics,
+    /// What is measured only when it is asked for: sizes of caches and store.
+    pub observe: Arc<dyn Fn(&Metrics) + Send + Sync>,
+    pub delegate: Box<dyn Delegate>,
+}
+
+impl Delegate for KubeServer {
+    fn name(&self) -> &'static str {
+        "kube"
+    }
+
+    fn handle<'a>(&'a self, cx: &'a mut Exchange) -> AnswerFuture<'a> {
+        Box::pin(async move {
+            if let Some(response) = self.server.resource(cx).await {
+                return Answer::Handled(response);
+            }
+            match self.document(cx).await {
+                Some(response) => Answer::Handled(response),
+                None => self.delegate.handle(cx).await,
+            }
+        })
+    }
+}
+
+impl KubeServer {
+    async fn document(&self, cx: &Exchange) -> Option<Response> {
+        let path = cx.path().to_owned();
+        match path.as_str() {
+            "/version" | "/version/" => Some(version()),
+            "/metrics" => Some(self.metrics(cx)),
+            _ if path.starts_with("/version/") => Some(respond::error(cx, &unknown_resource())),
+            _ => health::answer(&self.checks, cx, &path).await,
+        }
+    }
+
+    fn metrics(&self, cx: &Exchange) -> Response {
+        (self.observe)(self.metrics);
+        if cx.header("accept").contains("application/openmetrics-text") {
+            let content_type = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+            return respond::response(200, content_type, Body::Full(self.metrics.open_metrics().into()));
+        }
+        respond::response(200, "text/plain; version=0.0.4; charset=utf-8", Body::Full(self.metrics.text().into()))
+    }
+}
+
+fn version() -> Response {
+    let mut body = Vec::new();
+    write_json(&mut body, &release::version_info(), Style::Indented);
+    respond::response(200, "application/json", Body::Full(body.into()))
+}

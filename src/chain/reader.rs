@@ -1,0 +1,94 @@
+//! The narrow reader over the watch cache: objects as trees, parsed once a version, never a wait.
+
+use std::{collections::HashMap, sync::Arc};
+
+use futures_util::future::BoxFuture;
+use parking_lot::RwLock;
+
+use crate::{
+    controllers::ChangeSource,
+    object::{Value, parse},
+    registry::reader::ObjectReader,
+    storage::{
+        Revision,
+        cache::{Entry, ResourceCache, WatchScope, WatchStart},
+    },
+};
+
+/// Parsed objects kept at once. What is read here is policy (roles, namespaces, classes), which is little.
+const KEPT: usize = 20_000;
+
+#[derive(Default)]
+pub struct CacheReader {
+    caches: RwLock<HashMap<(String, String), Arc<ResourceCache>>>,
+    parsed: RwLock<HashMap<Arc<str>, (Revision, Arc<Value>)>>,
+}
+
+impl CacheReader {
+    /// Makes a resource readable by its names.
+    pub fn register(&self, group: &str, resource: &str, cache: Arc<ResourceCache>) {
+        self.caches.write().insert((group.to_owned(), resource.to_owned()), cache);
+    }
+
+    pub fn forget(&self, group: &str, resource: &str) {
+        self.caches.write().remove(&(group.to_owned(), resource.to_owned()));
+    }
+
+    pub fn cache(&self, group: &str, resource: &str) -> Option<Arc<ResourceCache>> {
+        self.caches.read().get(&(group.to_owned(), resource.to_owned())).cloned()
+    }
+
+    /// All readable resources by group and plural.
+    pub fn caches(&self) -> Vec<((String, String), Arc<ResourceCache>)> {
+        self.caches.read().iter().map(|(name, cache)| (name.clone(), cache.clone())).collect()
+    }
+
+    /// `None` for a damaged object, which its own reads report.
+    fn parsed(&self, entry: &Entry) -> Option<Arc<Value>> {
+        if let Some((revision, value)) = self.parsed.read().get(entry.key())
+            && *revision == entry.mod_revision()
+        {
+            return Some(value.clone());
+        }
+        let value = Arc::new(parse(entry.value_bytes()).ok()?);
+        let mut parsed = self.parsed.write();
+        if parsed.len() >= KEPT {
+            parsed.clear();
+        }
+        parsed.insert(entry.key().clone(), (entry.mod_revision(), value.clone()));
+        Some(value)
+    }
+}
+
+impl ObjectReader for CacheReader {
+    fn get(&self, group: &str, resource: &str, namespace: &str, name: &str) -> Option<Arc<Value>> {
+        let snapshot = self.cache(group, resource)?.any().ok()?;
+        self.parsed(snapshot.find(namespace, name)?)
+    }
+
+    fn list(&self, group: &str, resource: &str, namespace: Option<&str>) -> Vec<Arc<Value>> {
+        let snapshot = self.cache(group, resource).and_then(|cache| cache.any().ok());
+        let Some(snapshot) = snapshot else { return Vec::new() };
+        snapshot.range(namespace, "").filter_map(|entry| self.parsed(entry)).collect()
+    }
+
+    fn version(&self, group: &str, resource: &str) -> u64 {
+        self.cache(group, resource).map_or(0, |cache| cache.last_change())
+    }
+}
+
+impl ChangeSource for CacheReader {
+    fn changed(&self, group: &'static str, resource: &'static str, seen: u64) -> BoxFuture<'_, ()> {
+        Box::pin(async move {
+            let Some(cache) = self.cache(group, resource) else { return std::future::pending().await };
+            // Watching first, so that a change in between is not missed.
+            let watcher = cache.watch(WatchStart::Now, WatchScope::default(), 1);
+            if cache.last_change() != seen {
+                return;
+            }
+            if let Ok(mut watcher) = watcher {
+                let _ = watcher.next(&mut Vec::new()).await;
+            }
+        })
+    }
+}

@@ -1,0 +1,89 @@
+//! What outlives a generation: the store, its cache, listeners, the lifecycle, custom rows, metrics.
+
+use std::{path::Path, sync::Arc};
+
+use arc_swap::ArcSwap;
+
+use super::reader::CacheReader;
+use crate::{
+    auth::authz::{AlwaysDeny, Union},
+    options::completed::{EmbeddedStore, StorageBackend},
+    registry::{catalog::Catalog, resource::Resource, store::Store},
+    server::{generic::Rows, lifecycle::Lifecycle, rights::Rights},
+    storage::{
+        Storage,
+        cache::{Attributes, Cache, CacheOptions, ResourceCache},
+        embedded::{Embedded, EmbeddedOptions},
+    },
+    telemetry::{Metrics, metrics},
+};
+
+/// Why the process cannot start.
+#[derive(Debug)]
+pub struct StartError(pub String);
+
+impl std::fmt::Display for StartError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+impl std::error::Error for StartError {}
+
+pub struct Shared {
+    pub embedded: Arc<Embedded>,
+    pub storage: Arc<dyn Storage>,
+    pub cache: Arc<Cache>,
+    pub reader: Arc<CacheReader>,
+    pub lifecycle: Arc<Lifecycle>,
+    pub rights: Arc<Rights>,
+    pub metrics: &'static Metrics,
+    /// Rows of custom resources: data, not configuration.
+    pub custom: Rows,
+    pub hooks: Arc<crate::server::hooks::Hooks>,
+}
+
+impl Shared {
+    /// Opens the store and begins to fill the cache.
+    ///
+    /// # Errors
+    /// A store that cannot be opened, with its own words.
+    pub fn open(storage: &crate::options::completed::Storage) -> Result<Arc<Self>, StartError> {
+        let embedded = match &storage.backend {
+            StorageBackend::Embedded(store) => Embedded::open(embedded_options(store, storage.compaction_interval)),
+        }
+        .map_err(|error| StartError(error.to_string()))?;
+        let backend: Arc<dyn Storage> = embedded.clone();
+        let cache = Cache::start(backend.clone(), CacheOptions::default()).map_err(|error| StartError(error.to_string()))?;
+        let nobody: Arc<dyn crate::auth::authz::Authorizer> = Arc::new(AlwaysDeny);
+        Ok(Arc::new(Self {
+            embedded,
+            storage: backend,
+            cache,
+            reader: Arc::default(),
+            lifecycle: Arc::default(),
+            rights: Arc::new(Rights::new(Arc::new(Union::new(vec![("AlwaysDeny".to_owned(), nobody)])))),
+            metrics: metrics(),
+            custom: Arc::new(ArcSwap::from_pointee(Catalog::default())),
+            hooks: Arc::default(),
+        }))
+    }
+
+    /// The store of a row over the shared cache; also makes the row's objects readable by name.
+    pub fn store_of(&self, resource: Arc<Resource>, attributes: Arc<dyn Attributes>) -> Store {
+        let cache: Arc<ResourceCache> = self.cache.resource(&resource.prefix, attributes);
+        self.reader.register(&resource.group, &resource.plural, cache.clone());
+        Store::new(resource, cache, self.storage.clone())
+    }
+}
+
+/// The data directory holds the database; the option names the file in it.
+pub fn data_directory(path: &Path) -> &Path {
+    if path.extension().is_some() { path.parent().unwrap_or(path) } else { path }
+}
+
+fn embedded_options(store: &EmbeddedStore, retention: std::time::Duration) -> EmbeddedOptions {
+    let mut options = EmbeddedOptions::new(data_directory(&store.path));
+    options.reserve_bytes = store.reserve;
+    options.retention = retention;
+    options
+}
