@@ -290,7 +290,7 @@ fn layers_around(config: &KubeApiServerConfig, options: &ValidatedOptions, share
         send_retry_after: serving.shutdown_send_retry_after,
         request_timeout: serving.request_timeout,
         cors: layers::Cors::new(&serving.cors_allowed_origins),
-        authentication: layers::Authentication { authenticators: config.authenticators.clone(), metrics: shared.metrics },
+        authentication: layers::Authentication::new(config.authenticators.clone(), shared.metrics),
         impersonation: layers::Impersonation {
             impersonator: Arc::new(Impersonator::default()),
             authorizer: config.authorizer.clone(),
@@ -300,7 +300,7 @@ fn layers_around(config: &KubeApiServerConfig, options: &ValidatedOptions, share
             serving.max_mutating_requests_inflight,
             shared.metrics,
         ),
-        authorization: layers::Authorization { authorizer: config.authorizer.clone() },
+        authorization: layers::Authorization::new(config.authorizer.clone(), shared.metrics),
         metrics: shared.metrics,
         access_log: options.telemetry.access_log,
     };
