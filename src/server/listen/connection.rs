@@ -118,13 +118,21 @@ fn handshake_failed(peer: SocketAddr, reason: &dyn std::fmt::Display) {
 pub(super) async fn plain(accepted: Accepted, stream: TcpStream, peer: SocketAddr) {
     let local = stream.local_addr().ok().map(socket::canonical);
     let info = ConnInfo { peer: Some(peer), local, ..accepted.info(Transport::Plain) };
-    serve_either(accepted, stream, info).await;
+    serve_plain(accepted, stream, info).await;
 }
 
 pub(super) async fn unix(accepted: Accepted, stream: UnixStream) {
     let peer_uid = stream.peer_cred().ok().map(|credentials| credentials.uid());
     let info = ConnInfo { peer_uid, ..accepted.info(Transport::Unix) };
-    serve_either(accepted, stream, info).await;
+    serve_plain(accepted, stream, info).await;
+}
+
+async fn serve_plain(accepted: Accepted, stream: impl Io, info: ConnInfo) {
+    if accepted.limits.http2.enabled {
+        serve_either(accepted, stream, info).await;
+    } else {
+        serve_http1(accepted, stream, info).await;
+    }
 }
 
 async fn serve_http1(accepted: Accepted, stream: impl Io, info: ConnInfo) {
@@ -162,7 +170,7 @@ async fn serve_http2(accepted: Accepted, stream: impl Io, info: ConnInfo) {
 /// Plain text has no ALPN: the first bytes tell.
 async fn serve_either(accepted: Accepted, stream: impl Io, info: ConnInfo) {
     let activity = Arc::new(Activity::new());
-    let service = service::for_connection(&accepted.shared.filter, info, activity.clone());
+    let service = service::for_either(&accepted.shared.filter, info, activity.clone());
     let limits = &accepted.limits;
     let mut builder = auto::Builder::new(TokioExecutor::new());
     let bytes = usize::try_from(limits.connections.max_header_bytes).unwrap_or(usize::MAX);

@@ -22,9 +22,12 @@ use tower_service::Service;
 use warp::{Filter, Reply, filters::BoxedFilter};
 
 use super::connection::Activity;
-use crate::server::{
-    current::Current,
-    http::{Body, BodyError, BodyStream, ConnInfo, Request, Response},
+use crate::{
+    pki::VerdictCache,
+    server::{
+        current::Current,
+        http::{Body, BodyError, BodyStream, ConnInfo, Request, Response},
+    },
 };
 
 /// The filter every connection calls.
@@ -183,13 +186,30 @@ impl<S: Stream<Item = Result<Bytes, BodyError>> + Unpin> Stream for Gathered<S> 
 
 /// The service of one connection.
 pub(super) fn for_connection(entry: &Entry, info: ConnInfo, activity: Arc<Activity>) -> Connection {
-    Connection { filter: entry.clone(), info: Arc::new(info), activity }
+    let info = Arc::new(info);
+    Connection { filter: entry.clone(), http2: info.clone(), http1: info, activity }
+}
+
+/// The service of a connection whose protocol shows with its first request.
+pub(super) fn for_either(entry: &Entry, info: ConnInfo, activity: Arc<Activity>) -> Connection {
+    let http2 = ConnInfo {
+        http2: true,
+        peer: info.peer,
+        local: info.local,
+        transport: info.transport,
+        certificates: info.certificates.clone(),
+        verdict: VerdictCache::default(),
+        peer_uid: info.peer_uid,
+        id: info.id,
+    };
+    Connection { filter: entry.clone(), http1: Arc::new(info), http2: Arc::new(http2), activity }
 }
 
 /// Counts requests for the connection's time-outs and turns `Connection: close` on HTTP/2 into a GOAWAY.
 pub(super) struct Connection {
     filter: Entry,
-    info: Arc<ConnInfo>,
+    http1: Arc<ConnInfo>,
+    http2: Arc<ConnInfo>,
     activity: Arc<Activity>,
 }
 
@@ -216,7 +236,12 @@ impl hyper::service::Service<http::Request<Incoming>> for Connection {
         let upgrade = parts.extensions.remove::<OnUpgrade>();
         let http2 = parts.version == http::Version::HTTP_2;
         to_origin_form(&mut parts);
-        let head = Head { conn: self.info.clone(), upgrade, bodiless: body.is_end_stream(), parts };
+        let head = Head {
+            conn: if http2 { &self.http2 } else { &self.http1 }.clone(),
+            upgrade,
+            bodiless: body.is_end_stream(),
+            parts,
+        };
         let mut request = http::Request::new(body);
         request.extensions_mut().insert(Ctx(Arc::new(Mutex::new(Some(head)))));
         let answer = warp::service(self.filter.clone()).call(request);

@@ -293,6 +293,53 @@ async fn a_resumed_session_still_shows_its_certificate_and_is_judged_by_the_bund
 }
 
 #[tokio::test]
+async fn plain_connections_speak_both_protocols_unless_http2_is_off() {
+    let listeners = listeners(describing());
+    let address = listen(&listeners, None, limits());
+    let tcp = || async move { TcpStream::connect(address).await.unwrap() };
+    let describe = "Plain who=None";
+    let answer = http1(tcp().await).await.send_request(get("/")).await.unwrap();
+    assert_eq!(body(answer).await, format!("HTTP/1.1 http2=false {describe}"));
+    let answer = http2(tcp().await).await.send_request(get("/")).await.unwrap();
+    assert_eq!(body(answer).await, format!("HTTP/2.0 http2=true {describe}"));
+
+    let off = Limits { http2: Http2 { enabled: false, ..limits().http2 }, ..limits() };
+    listeners.commit(listeners.bind(vec![ListenerSpec::new(any_port(), None)], off).unwrap()).finish();
+    assert!(http2(tcp().await).await.send_request(get("/")).await.is_err());
+    assert_eq!(http1(tcp().await).await.send_request(get("/")).await.unwrap().status(), 200);
+}
+
+#[tokio::test]
+async fn hundreds_of_headers_pass_and_too_many_bytes_of_them_are_refused() {
+    let listeners = listeners(Current::new(serving(|request| async move {
+        text(request.parts.headers.get_all("impersonate-group").iter().count().to_string())
+    })));
+    let address = listen(&listeners, None, limits());
+    for second in [false, true] {
+        let tcp = TcpStream::connect(address).await.unwrap();
+        let mut many = get("/");
+        for number in 0..900 {
+            many.headers_mut().append("impersonate-group", format!("group-{number}").parse().unwrap());
+        }
+        let mut fat = get("/");
+        fat.headers_mut().insert("x-fat", "x".repeat(2 << 20).parse().unwrap());
+        let (passed, refused) = if second {
+            let mut sender = http2(tcp).await;
+            (sender.send_request(many).await, sender.send_request(fat).await)
+        } else {
+            let mut sender = http1(tcp).await;
+            (sender.send_request(many).await, sender.send_request(fat).await)
+        };
+        assert_eq!(body(passed.unwrap()).await, "900");
+        // On HTTP/1.1 the answer may be lost, because the rest of the headers is never read.
+        assert!(
+            refused.is_err()
+                || refused.is_ok_and(|response| response.status() == StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE)
+        );
+    }
+}
+
+#[tokio::test]
 async fn plain_http_on_a_tls_port_is_told_so() {
     let pki = Pki::new();
     let listeners = listeners(describing());
