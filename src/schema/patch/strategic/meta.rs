@@ -117,7 +117,8 @@ fn kind(ty: &Type) -> &'static str {
             | Scalar::MicroTime
             | Scalar::Duration
             | Scalar::IntOrString
-            | Scalar::RawExtension | Scalar::Unknown
+            | Scalar::RawExtension
+            | Scalar::Unknown
             | Scalar::FieldsV1
             | Scalar::Json => "struct",
         },
