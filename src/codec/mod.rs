@@ -1,5 +1,6 @@
 //! Bytes to objects and back, by format. Built-in kinds have a protobuf form through the type table.
 
+pub mod cbor;
 pub mod protobuf;
 mod yaml;
 
