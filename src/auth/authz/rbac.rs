@@ -141,8 +141,11 @@ impl Rbac {
         visit: &mut dyn FnMut(&Source<'_>, &PolicyRule) -> bool,
     ) -> Vec<String> {
         let mut errors = Vec::new();
-        if self.visit_bindings(&self.cluster_bindings(), user, visit, &mut errors) && !namespace.is_empty() {
-            self.visit_bindings(&self.namespace_bindings(namespace), user, visit, &mut errors);
+        // Read before any role is: a change in between is seen again by the next request.
+        let mut versions = Versions { cluster_roles: self.reader.version(GROUP, "clusterroles"), roles: 0 };
+        if self.visit_bindings(&self.cluster_bindings(), versions, user, visit, &mut errors) && !namespace.is_empty() {
+            versions.roles = self.reader.version(GROUP, "roles");
+            self.visit_bindings(&self.namespace_bindings(namespace), versions, user, visit, &mut errors);
         }
         errors
     }
@@ -150,13 +153,14 @@ impl Rbac {
     fn visit_bindings(
         &self,
         bindings: &Bindings,
+        versions: Versions,
         user: &UserInfo,
         visit: &mut dyn FnMut(&Source<'_>, &PolicyRule) -> bool,
         errors: &mut Vec<String>,
     ) -> bool {
         for (at, subject) in bindings.of(user) {
             let Some(binding) = bindings.bindings.get(at as usize) else { continue };
-            match self.rules_of(binding) {
+            match self.rules_of(binding, versions) {
                 Ok(rules) => {
                     let source = Source { binding, subject: subject as usize };
                     if !rules.iter().all(|rule| visit(&source, rule)) {
@@ -169,17 +173,12 @@ impl Rbac {
         true
     }
 
-    fn rules_of(&self, binding: &Binding) -> Result<Arc<[PolicyRule]>, String> {
-        self.rules_of_role(binding.role.as_ref().map_err(String::clone)?)
-    }
-
-    fn rules_of_role(&self, role: &Role) -> Result<Arc<[PolicyRule]>, String> {
-        let (resource, namespace) = match &role.key.namespace {
-            Some(namespace) => ("roles", &**namespace),
-            None => ("clusterroles", ""),
+    fn rules_of(&self, binding: &Binding, versions: Versions) -> Result<Arc<[PolicyRule]>, String> {
+        let role = binding.role.as_ref().map_err(String::clone)?;
+        let (resource, namespace, version) = match &role.key.namespace {
+            Some(namespace) => ("roles", &**namespace, versions.roles),
+            None => ("clusterroles", "", versions.cluster_roles),
         };
-        // The version is read before the object: a change in between is seen again by the next request.
-        let version = self.reader.version(GROUP, resource);
         let known = role.current.load_full();
         let state = match known {
             Some(known) if known.version == version => known,
@@ -315,6 +314,14 @@ impl Rbac {
         let (resource, place) = namespace.map_or(("clusterroles", ""), |namespace| ("roles", namespace));
         self.reader.get(GROUP, resource, place, name).map(|role| PolicyRule::all_of(&role).into())
     }
+}
+
+/// Versions of the resources that roles live in.
+#[derive(Clone, Copy)]
+struct Versions {
+    cluster_roles: u64,
+    /// Set only where a namespace is asked about: bindings of the cluster refer to no role of a namespace.
+    roles: u64,
 }
 
 /// Where a rule comes from.

@@ -17,7 +17,7 @@ mod call;
 mod selectors;
 mod validation;
 
-pub use call::{Judges, ReviewCall};
+pub use call::ReviewCall;
 use selectors::Selectors;
 pub use validation::validate;
 

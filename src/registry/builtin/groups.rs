@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{apps, core, rbac};
+use super::{apps, core, rbac, reviews};
 use crate::{
     object::Value,
     registry::{
@@ -24,6 +24,7 @@ pub fn behaviour(wiring: &Wiring, group: &str, plural: &str) -> Option<Behaviour
         "" => core::behaviour(wiring, plural),
         "apps" => apps::behaviour(wiring, plural),
         rbac::GROUP => rbac::strategy(plural).map(stored),
+        "authentication.k8s.io" | "authorization.k8s.io" => reviews::behaviour(wiring, plural),
         _ => None,
     }
 }
@@ -49,7 +50,14 @@ pub fn convert(_group: &str, _plural: &str) -> Option<Convert> {
 }
 
 /// The printer of a kind.
-pub fn cells(_group: &str, _kind: &str, columns: usize) -> Cells {
+pub fn cells(group: &str, kind: &str, columns: usize) -> Cells {
+    let own = match group {
+        rbac::GROUP => rbac::cells(kind),
+        _ => None,
+    };
+    if let Some(own) = own {
+        return own;
+    }
     Arc::new(move |object: &Value, _now| {
         let mut cells = vec![Value::from(object.str_at(&["metadata", "name"]))];
         cells.resize(columns.max(1), Value::Null);

@@ -9,6 +9,7 @@ mod core;
 pub mod defaults;
 mod groups;
 pub mod rbac;
+mod reviews;
 mod table;
 
 pub use groups::Wiring;
