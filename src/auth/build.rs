@@ -8,20 +8,33 @@ use super::user::UserInfo;
 use crate::options::completed::{self, AuthorizationMode};
 use crate::pki::{PkiError, TrustBundle};
 
-/// The authenticators of one generation. `own_ca` is the authority that kenter made for itself, believed where the
-/// configuration names no other; `loopback_token` is the in-process client's.
+/// An authority of the configuration that cannot be one.
+#[derive(Debug)]
+pub struct BadAuthority {
+    /// The option it came from.
+    pub key: &'static str,
+    pub error: PkiError,
+}
+
+/// The authenticators of one generation. `own_ca` (PEM) is the authority that kenter made for itself, believed where
+/// the configuration names no other. There is no loopback token: in-process calls come with their user decided.
 pub fn authenticators(
     options: &completed::Authentication,
-    own_ca: Option<Arc<TrustBundle>>,
-    loopback_token: Option<String>,
-) -> Result<Authenticators, PkiError> {
-    let bundle = |ca: &completed::CaBundle| TrustBundle::new(ca.certificates.clone()).map(Arc::new);
-    let client_ca = match &options.client_ca {
-        Some(ca) => Some(bundle(ca)?),
-        None => own_ca,
+    own_ca: Option<&str>,
+) -> Result<Authenticators, BadAuthority> {
+    let bad = |key| move |error| BadAuthority { key, error };
+    let client_ca = match (&options.client_ca, own_ca) {
+        (Some(ca), _) => Some(TrustBundle::new(ca.certificates.clone())),
+        (None, Some(pem)) => Some(TrustBundle::from_pem(pem.as_bytes())),
+        (None, None) => None,
     };
+    let client_ca = client_ca.transpose().map_err(bad("authentication.client_ca_file"))?.map(Arc::new);
     let front_proxy = match &options.request_header {
-        Some(proxy) => Some(front_proxy(proxy, bundle(&proxy.client_ca)?)),
+        Some(proxy) => {
+            let bundle = TrustBundle::new(proxy.client_ca.certificates.clone());
+            let bundle = bundle.map_err(bad("authentication.requestheader_client_ca_file"))?;
+            Some(front_proxy(proxy, Arc::new(bundle)))
+        }
         None => None,
     };
     let api_audiences = options.service_account.api_audiences.clone();
@@ -29,7 +42,7 @@ pub fn authenticators(
         client_ca,
         front_proxy,
         tokens: tokens(options, &api_audiences),
-        loopback_token,
+        loopback_token: None,
         anonymous: match &options.anonymous {
             completed::Anonymous::Off => Anonymous::Off,
             completed::Anonymous::Everywhere => Anonymous::Everywhere,

@@ -16,17 +16,11 @@ use super::{
 };
 use crate::{
     admission,
-    auth::{
-        authn::{self, Authenticators, StaticTokens},
-        authz::{AlwaysAllow, AlwaysDeny, Authorizer, Node, Rbac, Union},
-        impersonation::Impersonator,
-        user::UserInfo,
-    },
+    auth::{self, authn::Authenticators, authz::Union, impersonation::Impersonator},
     options::{
         ValidatedOptions,
-        completed::{Anonymous, Authentication, AuthorizationMode, RuntimeConfig},
+        completed::{Authentication, RuntimeConfig},
     },
-    pki::TrustBundle,
     registry::{
         builtin::{self, Wiring},
         catalog::{Catalog, Row},
@@ -96,13 +90,14 @@ fn create_kube_apiserver_config(
     current: &Current,
     own_ca: Option<&str>,
 ) -> Result<KubeApiServerConfig, BuildError> {
-    let authorizer = Arc::new(authorizer(&options.authorization.modes, shared));
+    let authorizer = Arc::new(auth::build::authorizer(&options.authorization, &shared.rbac));
     let authenticators = Arc::new(authenticators(&options.authentication, own_ca)?);
     let admission = admission::build(&admission::Parts { options: &options.admission, reader: shared.reader.clone() });
     let endpoints = Endpoints {
         admission: Arc::new(admission),
         current: current.clone(),
         rights: shared.rights.clone(),
+        rbac: shared.rbac.clone(),
         metrics: shared.metrics,
         lifecycle: shared.lifecycle.clone(),
         event_ttl: options.api.event_ttl,
@@ -117,58 +112,9 @@ fn create_kube_apiserver_config(
     Ok(KubeApiServerConfig { endpoints: Arc::new(endpoints), wiring, authorizer, authenticators })
 }
 
-fn authorizer(modes: &[AuthorizationMode], shared: &Arc<Shared>) -> Union {
-    let one = |mode: &AuthorizationMode| -> (String, Arc<dyn Authorizer>) {
-        match mode {
-            AuthorizationMode::AlwaysAllow => ("AlwaysAllow".to_owned(), Arc::new(AlwaysAllow)),
-            AuthorizationMode::AlwaysDeny => ("AlwaysDeny".to_owned(), Arc::new(AlwaysDeny)),
-            AuthorizationMode::Rbac => ("RBAC".to_owned(), Arc::new(Rbac::new(shared.reader.clone()))),
-            AuthorizationMode::Node => ("Node".to_owned(), Arc::new(Node)),
-        }
-    };
-    Union::new(modes.iter().map(one).collect())
-}
-
 fn authenticators(options: &Authentication, own_ca: Option<&str>) -> Result<Authenticators, BuildError> {
-    let failed = |key: &'static str| move |error: crate::pki::PkiError| BuildError { key, reason: error.to_string() };
-    let client_ca = match (&options.client_ca, own_ca) {
-        (Some(bundle), _) => Some(TrustBundle::new(bundle.certificates.clone()).map_err(failed("authentication.client_ca_file"))?),
-        (None, Some(pem)) => Some(TrustBundle::from_pem(pem.as_bytes()).map_err(failed("authentication.client_ca_file"))?),
-        (None, None) => None,
-    };
-    let front_proxy = options.request_header.as_ref().map(|header| -> Result<_, BuildError> {
-        let trust = TrustBundle::new(header.client_ca.certificates.clone())
-            .map_err(failed("authentication.requestheader_client_ca_file"))?;
-        Ok(authn::FrontProxy {
-            bundle: Arc::new(trust),
-            allowed_names: header.allowed_names.clone(),
-            headers: authn::ProxyHeaders {
-                username: header.username_headers.clone(),
-                uid: header.uid_headers.clone(),
-                group: header.group_headers.clone(),
-                extra_prefix: header.extra_headers_prefix.clone(),
-            },
-        })
-    });
-    let users = options.tokens.iter().map(|(token, user)| {
-        let mut info = UserInfo::named(user.name.clone()).with_groups(user.groups.clone());
-        info.uid = user.uid.clone();
-        (token.reveal(), info)
-    });
-    let audiences = options.service_account.api_audiences.clone();
-    let tokens = StaticTokens::new(users, audiences.clone());
-    Ok(Authenticators::new(authn::Config {
-        client_ca: client_ca.map(Arc::new),
-        front_proxy: front_proxy.transpose()?,
-        tokens: if options.tokens.is_empty() { Vec::new() } else { vec![Arc::new(tokens)] },
-        loopback_token: None,
-        anonymous: match &options.anonymous {
-            Anonymous::Off => authn::Anonymous::Off,
-            Anonymous::Everywhere => authn::Anonymous::Everywhere,
-            Anonymous::Paths(paths) => authn::Anonymous::Paths(paths.clone()),
-        },
-        api_audiences: audiences,
-    }))
+    auth::build::authenticators(options, own_ca)
+        .map_err(|bad| BuildError { key: bad.key, reason: bad.error.to_string() })
 }
 
 /// Which built-in resources are served, as `--runtime-config` says: `api/all`, then `api/ga|beta|alpha`, then versions,

@@ -6,7 +6,7 @@ use arc_swap::ArcSwap;
 
 use super::reader::CacheReader;
 use crate::{
-    auth::authz::{AlwaysDeny, Union},
+    auth::authz::{AlwaysDeny, Rbac, Union},
     options::completed::{EmbeddedStore, StorageBackend},
     registry::{catalog::Catalog, resource::Resource, store::Store},
     server::{generic::Rows, lifecycle::Lifecycle, rights::Rights},
@@ -36,6 +36,8 @@ pub struct Shared {
     pub reader: Arc<CacheReader>,
     pub lifecycle: Arc<Lifecycle>,
     pub rights: Arc<Rights>,
+    /// What roles and bindings say; keeps what it has read.
+    pub rbac: Arc<Rbac>,
     pub metrics: &'static Metrics,
     /// Rows of custom resources: data, not configuration.
     pub custom: Rows,
@@ -55,11 +57,13 @@ impl Shared {
         let backend: Arc<dyn Storage> = embedded.clone();
         let cache = Cache::start(backend.clone(), CacheOptions::default()).map_err(|error| StartError(error.to_string()))?;
         let nobody: Arc<dyn crate::auth::authz::Authorizer> = Arc::new(AlwaysDeny);
+        let reader = Arc::<CacheReader>::default();
         Ok(Arc::new(Self {
             embedded,
             storage: backend,
             cache,
-            reader: Arc::default(),
+            rbac: Arc::new(Rbac::new(reader.clone())),
+            reader,
             lifecycle: Arc::default(),
             rights: Arc::new(Rights::new(Arc::new(Union::new(vec![("AlwaysDeny".to_owned(), nobody)])))),
             metrics: metrics(),

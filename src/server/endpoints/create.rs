@@ -10,7 +10,11 @@ use super::{
 use crate::{
     admission::{self, Operation},
     api::{ApiError, Meta, clock},
-    auth::user::UserInfo,
+    auth::{
+        authz::{Rbac, rbac},
+        escalation::{RoleWrite, check_escalation},
+        user::{MASTERS, UserInfo},
+    },
     object::Value,
     registry::{
         store::{Admit, AdmitFuture, WriteContext},
@@ -19,6 +23,7 @@ use crate::{
     server::{
         context::{Exchange, Warnings},
         http::Response,
+        rights::Rights,
     },
 };
 
@@ -58,6 +63,8 @@ impl Endpoints {
         let user = cx.user.as_ref().ok_or_else(|| ApiError::internal("no user found for request"))?;
         Ok(Admission {
             chain: &self.admission,
+            rights: &self.rights,
+            rbac: &self.rbac,
             user,
             warnings: &cx.warnings,
             scope,
@@ -73,6 +80,8 @@ impl Endpoints {
 /// One request's way through admission; also what the store asks before it writes.
 pub struct Admission<'a> {
     chain: &'a admission::Chain,
+    rights: &'a Rights,
+    rbac: &'a Rbac,
     user: &'a Arc<UserInfo>,
     warnings: &'a Warnings,
     scope: &'a Scope<'a>,
@@ -102,12 +111,34 @@ impl<'a> Admission<'a> {
         }
     }
 
-    pub async fn mutate(&self, object: Option<&mut Value>, old: Option<&Value>) -> Result<(), ApiError> {
+    pub async fn mutate(&self, mut object: Option<&mut Value>, old: Option<&Value>) -> Result<(), ApiError> {
         let given = object.as_deref().map(|object| Meta::of(object).name().to_owned()).unwrap_or_default();
         let name = if self.scope.name.is_empty() { given } else { self.scope.name.to_owned() };
         let mut attributes = self.attributes(self.operation_for(old, object.is_some()), "");
         attributes.name = &name;
-        self.chain.admit(&attributes, object, old).await
+        self.chain.admit(&attributes, object.as_deref_mut(), old).await?;
+        match object {
+            Some(new) => self.check_grant(new, old).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Roles and bindings grant, and nobody grants what they do not hold. Judged after mutation, before validation.
+    async fn check_grant(&self, new: &Value, old: Option<&Value>) -> Result<(), ApiError> {
+        if &*self.scope.resource.group != rbac::GROUP || self.user.in_group(MASTERS) {
+            return Ok(());
+        }
+        // A role made a moment ago counts.
+        self.scope.store()?.consistent().await?;
+        let write = RoleWrite {
+            user: self.user,
+            resource: &self.scope.resource.plural,
+            namespace: self.scope.namespace,
+            request_name: self.scope.name,
+            new,
+            old,
+        };
+        check_escalation(self.rbac, &*self.rights.authorizer(), write).await
     }
 
     /// An update of what is not there is a create.

@@ -48,6 +48,8 @@ pub struct Endpoints {
     pub current: Current,
     pub metrics: &'static Metrics,
     pub rights: Arc<super::rights::Rights>,
+    /// What users hold, for writes of roles and bindings.
+    pub rbac: Arc<crate::auth::authz::Rbac>,
     pub lifecycle: Arc<super::lifecycle::Lifecycle>,
     /// How long an Event is kept.
     pub event_ttl: Duration,
