@@ -84,7 +84,7 @@ pub fn check_pair(cert_pem: &[u8], key_pem: &[u8]) -> Result<CertifiedKey, PkiEr
 }
 
 /// [`check_pair`] without the look at the calendar.
-pub fn read_pair(cert_pem: &[u8], key_pem: &[u8]) -> Result<CertifiedKey, PkiError> {
+fn read_pair(cert_pem: &[u8], key_pem: &[u8]) -> Result<CertifiedKey, PkiError> {
     let chain = read_certificates(cert_pem)?;
     let key = read_key(key_pem)?;
     let signer =
@@ -122,10 +122,4 @@ pub fn read_key(pem: &[u8]) -> Result<PrivateKeyDer<'static>, PkiError> {
 fn is_encrypted(pem: &[u8]) -> bool {
     let contains = |needle: &[u8]| pem.windows(needle.len()).any(|window| window == needle);
     contains(b"BEGIN ENCRYPTED PRIVATE KEY") || contains(b"Proc-Type: 4,ENCRYPTED")
-}
-
-/// The end of the certificate's time, in seconds since 1970.
-pub fn not_after(certificate: &CertificateDer<'_>) -> Result<i64, PkiError> {
-    let (_, parsed) = X509Certificate::from_der(certificate).map_err(|error| PkiError::Malformed(error.to_string()))?;
-    Ok(parsed.validity().not_after.timestamp())
 }

@@ -545,6 +545,7 @@ mod tests {
             format!("apiserver_longrunning_requests{{verb=\"GET\",{labels}}} 1\n"),
             "# TYPE apiserver_request_total counter\n".to_owned(),
             "# TYPE process_cpu_seconds_total counter\n".to_owned(),
+            "# TYPE process_resident_memory_bytes gauge\n".to_owned(),
         ] {
             assert!(text.contains(&line), "{line} missing in\n{text}");
         }

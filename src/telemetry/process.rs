@@ -47,7 +47,6 @@ struct Sample {
 
 /// Clock ticks of `/proc` are hundredths of a second on every architecture we run on.
 const TICKS: f64 = 100.0;
-const PAGE: f64 = 4096.0;
 
 impl Sample {
     fn read() -> Option<Self> {
@@ -55,6 +54,10 @@ impl Sample {
         // The name may hold blanks and parentheses; what follows its last parenthesis does not.
         let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
         let number = |index: usize| fields.get(index)?.parse::<f64>().ok();
+        // In kilobytes, whatever the size of a page.
+        let status = fs::read_to_string("/proc/self/status").ok()?;
+        let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?.split_whitespace().next()?;
+        let resident: f64 = resident.parse().ok()?;
         let boot = fs::read_to_string("/proc/stat").ok()?;
         let boot: f64 = boot.lines().find_map(|line| line.strip_prefix("btime "))?.trim().parse().ok()?;
         let limits = fs::read_to_string("/proc/self/limits").ok()?;
@@ -64,7 +67,7 @@ impl Sample {
             cpu_seconds: (number(11)? + number(12)?) / TICKS,
             started: boot + number(19)? / TICKS,
             virtual_size: number(20)?,
-            resident: number(21)? * PAGE,
+            resident: resident * 1024.0,
             open_files: f64::from(u32::try_from(fs::read_dir("/proc/self/fd").ok()?.count()).unwrap_or(u32::MAX)),
             max_files: max_files.parse().unwrap_or(f64::INFINITY),
         })
