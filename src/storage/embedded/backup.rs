@@ -6,7 +6,7 @@ use std::{
     sync::Arc,
 };
 
-use super::{Shared, expiry, stats, store};
+use super::{Shared, expiry, layout, stats, store};
 use crate::storage::StorageError;
 
 /// Copies the store to `file`; writers go on.
@@ -34,7 +34,7 @@ fn copy(source: &Path, file: &Path, identity: i64) -> Result<(), StorageError> {
     }
     let done = store::copy_into(source, &unfinished)
         .map_err(|e| failed("copy", &e))
-        .and_then(|()| match store::identity_of(&unfinished) {
+        .and_then(|()| match layout::identity_of(&unfinished) {
             Ok(found) if found == identity => Ok(()),
             Ok(_) => Err(failed("copy", &"another store lies in the data directory by now")),
             Err(e) => Err(failed("read the copy", &e)),

@@ -14,7 +14,10 @@ use tokio::sync::oneshot;
 use crate::storage::{Revision, StorageError};
 
 /// Revisions per slice: 38-56 ms of a slow disk at worst, where 1000 took up to 90.
-pub(super) const SLICE: u64 = 200;
+const SLICE: u64 = 200;
+/// Where slices find little to remove (keys that were only created), they grow up to this, since each costs a
+/// sync.
+const LONGEST_SLICE: u64 = 16 * SLICE;
 
 pub(super) struct Compaction {
     retention: Duration,
@@ -23,6 +26,8 @@ pub(super) struct Compaction {
     target: Revision,
     /// Who waits for which revision to be compacted.
     waiting: Vec<(Revision, oneshot::Sender<Result<(), StorageError>>)>,
+    /// Revisions of the next slice.
+    step: u64,
     /// After a failure: not before this.
     pause: Option<Instant>,
 }
@@ -30,7 +35,7 @@ pub(super) struct Compaction {
 impl Compaction {
     pub fn new(retention: Duration, current: Revision) -> Self {
         let notes = VecDeque::from([(Instant::now(), current)]);
-        Self { retention, notes, target: 0, waiting: Vec::new(), pause: None }
+        Self { retention, notes, target: 0, waiting: Vec::new(), step: SLICE, pause: None }
     }
 
     pub fn set_retention(&mut self, retention: Duration) {
@@ -71,7 +76,7 @@ impl Compaction {
         if self.pause.is_some_and(|until| now < until) {
             return None;
         }
-        let to = self.target.min(limit).min(compacted + SLICE);
+        let to = self.target.min(limit).min(compacted + self.step);
         (to > compacted).then_some((compacted, to))
     }
 
@@ -88,8 +93,10 @@ impl Compaction {
         self.pause
     }
 
-    pub fn done(&mut self, compacted: Revision) {
+    /// A slice up to `compacted` removed `rows` rows.
+    pub fn done(&mut self, compacted: Revision, rows: u64) {
         self.pause = None;
+        self.step = if rows < SLICE / 2 { (self.step * 2).min(LONGEST_SLICE) } else { SLICE };
         for (_, reply) in self.waiting.extract_if(.., |(revision, _)| *revision <= compacted) {
             let _ = reply.send(Ok(()));
         }
@@ -136,6 +143,20 @@ mod tests {
         assert_eq!(compaction.slice(now, SLICE, SLICE + 7), Some((SLICE, SLICE + 7)));
         assert_eq!(compaction.slice(now, SLICE + 7, SLICE + 7), None);
         assert_eq!(compaction.slice(now, 1000, u64::MAX), None);
+    }
+
+    #[test]
+    fn slices_grow_only_while_there_is_little_to_remove() {
+        let mut compaction = Compaction::new(Duration::from_secs(300), 1);
+        let (reply, _answer) = oneshot::channel();
+        compaction.ask(1_000_000, reply);
+        let now = Instant::now();
+        for _ in 0..10 {
+            compaction.done(0, 3);
+        }
+        assert_eq!(compaction.slice(now, 0, u64::MAX), Some((0, LONGEST_SLICE)));
+        compaction.done(LONGEST_SLICE, 2500);
+        assert_eq!(compaction.slice(now, 5000, u64::MAX), Some((5000, 5000 + SLICE)));
     }
 
     #[test]

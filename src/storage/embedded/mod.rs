@@ -40,6 +40,7 @@ mod error;
 mod expiry;
 mod guard;
 mod inbox;
+mod layout;
 mod load;
 mod moving;
 mod reads;

@@ -1,21 +1,21 @@
-//! The SQLite file: layout, settings, and every statement the back end runs.
+//! Every statement the back end runs on the SQLite file.
 //!
 //! One connection at a time, owned by the writer thread. Nothing here decides what may be written; it knows
-//! rows and revisions only. Every setting that durability rests on is read back after it is set, since SQLite
-//! ignores what it does not like.
+//! rows and revisions only.
 
 use std::{
-    fs::{self, OpenOptions},
-    os::unix::fs::{MetadataExt, OpenOptionsExt},
+    fs,
+    io::ErrorKind,
+    os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
     time::Duration,
 };
 
 use bytes::Bytes;
-use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, TransactionBehavior, config::DbConfig, params};
+use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior, config::DbConfig, params};
 
 use super::{
-    OpenError,
+    OpenError, layout,
     row::{COLUMNS, Damage, Row, RowRef},
 };
 use crate::storage::Revision;
@@ -25,51 +25,8 @@ pub(super) const FILE: &str = "store.db";
 pub(super) const PAGE_SIZE: u64 = 4096;
 /// What the file is renamed to with when the store has been moved away.
 pub(super) const MOVED_SUFFIX: &str = ".moved";
-/// "kntr": tells our files from any other SQLite database.
-const APPLICATION_ID: i64 = 0x6b6e_7472;
-/// Version of the layout below.
-const LAYOUT_VERSION: i64 = 1;
-
 /// How long a statement waits for a lock that somebody else's `sqlite3` holds.
-const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
-
-/// `value` comes last so that the short columns stay on the leaf page and a scan of them is cheap.
-/// `current` is for people with `sqlite3`; nothing here reads it.
-const SCHEMA: &str = "
-CREATE TABLE log(
-  rev        INTEGER PRIMARY KEY,
-  key        TEXT    NOT NULL,
-  create_rev INTEGER NOT NULL,
-  version    INTEGER NOT NULL,
-  prev       INTEGER NOT NULL,
-  txn        INTEGER NOT NULL,
-  txn_rows   INTEGER NOT NULL,
-  deleted    INTEGER NOT NULL,
-  expires    INTEGER NOT NULL,
-  crc        INTEGER NOT NULL,
-  value      BLOB    NOT NULL
-) STRICT;
-CREATE TABLE meta(name TEXT PRIMARY KEY, n INTEGER NOT NULL, crc INTEGER NOT NULL) STRICT, WITHOUT ROWID;
-CREATE VIEW current AS SELECT key, max(rev) AS rev, create_rev, version, deleted, CAST(value AS TEXT) AS value
-  FROM log GROUP BY key HAVING NOT deleted;
-";
-
-/// Settings of every connection: name, what is set, what must be read back. The first two only take effect
-/// before the first table exists.
-const PRAGMAS: &[(&str, &str, i64)] = &[
-    ("page_size", "4096", 4096),
-    ("auto_vacuum", "INCREMENTAL", 2),
-    ("synchronous", "FULL", 2),
-    // In KiB. The daemon reads objects from its cache, so the pages of recent rows are enough.
-    ("cache_size", "-16384", -16384),
-    ("temp_store", "MEMORY", 2),
-    ("mmap_size", "0", 0),
-    // 64 MB: a backstop under unbroken load; the writer checkpoints when it is idle. See `limit_wal`.
-    ("wal_autocheckpoint", "16000", 16000),
-    ("journal_size_limit", "67108864", 67_108_864),
-    ("foreign_keys", "OFF", 0),
-    ("trusted_schema", "OFF", 0),
-];
+pub(super) const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Which file a path leads to, to notice that it was replaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -154,35 +111,31 @@ pub(super) enum Fault {
 impl Store {
     /// Opens the file at `path`, or makes a new store there. The check of its contents is `load::load`'s.
     pub fn open_or_create(path: &Path) -> Result<Self, OpenError> {
-        // Made by us and not by SQLite, whose mode would be the umask's; -wal and -shm copy it.
-        match OpenOptions::new().write(true).create_new(true).mode(0o600).open(path) {
-            Err(e) if e.kind() != std::io::ErrorKind::AlreadyExists => {
-                Err(OpenError::Io { what: "create", path: path.to_owned(), source: e })
+        let wal = companion(path, "-wal");
+        match fs::symlink_metadata(path) {
+            Ok(_) => {}
+            // Making an empty store would hide that one was here.
+            Err(e) if e.kind() == ErrorKind::NotFound && wal.exists() => {
+                let reason = format!("it is missing, but its WAL {} is here", wal.display());
+                return Err(OpenError::Foreign { path: path.to_owned(), reason });
             }
-            _ => Self::open(path),
+            Err(e) if e.kind() == ErrorKind::NotFound => layout::create(path)?,
+            Err(source) => return Err(OpenError::Io { what: "look at", path: path.to_owned(), source }),
         }
+        Self::open(path)
     }
 
     /// Opens the file at `path`, which must be there.
     pub fn open(path: &Path) -> Result<Self, OpenError> {
-        let sql = |what| move |source| OpenError::Sqlite { what, path: path.to_owned(), source };
-        let io = |what: &'static str| move |source| OpenError::Io { what, path: path.to_owned(), source };
-        let conn =
-            Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX)
-                .map_err(sql("open"))?;
-        conn.busy_timeout(BUSY_TIMEOUT).map_err(sql("open"))?;
-        let tables: i64 =
-            conn.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0)).map_err(sql("read"))?;
-        if tables > 0 {
-            recognise(&conn, path)?;
-        }
-        apply_pragmas(&conn, path)?;
-        if tables == 0 {
-            create(&conn).map_err(sql("create"))?;
-            sync_directory_of(path).map_err(io("sync the directory of"))?;
-        }
-        let node = FileNode::of(path).map_err(io("look at"))?;
-        let identity = meta(&conn, "identity", path)?;
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let sql = |source| OpenError::Sqlite { what: "open", path: path.to_owned(), source };
+        let conn = Connection::open_with_flags(path, flags).map_err(sql)?;
+        conn.busy_timeout(BUSY_TIMEOUT).map_err(sql)?;
+        layout::recognise(&conn, path)?;
+        layout::settle(&conn, path)?;
+        let node =
+            FileNode::of(path).map_err(|source| OpenError::Io { what: "look at", path: path.to_owned(), source })?;
+        let identity = layout::meta(&conn, "identity", path)?;
         Ok(Self {
             conn,
             path: path.to_owned(),
@@ -203,7 +156,7 @@ impl Store {
 
     /// Up to which revision superseded rows are forgotten.
     pub fn compacted(&self) -> Result<Revision, OpenError> {
-        meta(&self.conn, "compacted", &self.path).map(|n| u64::try_from(n).unwrap_or(0))
+        layout::meta(&self.conn, "compacted", &self.path).map(|n| u64::try_from(n).unwrap_or(0))
     }
 
     /// Whether the path still leads to the file that is open. `Err` says what is there instead.
@@ -303,7 +256,7 @@ impl Store {
         let tombstones = tx
             .prepare_cached("DELETE FROM log WHERE rev > ?1 AND rev <= ?2 AND deleted = 1")?
             .execute(params![sql_int(from), sql_int(to)])?;
-        set_meta(&tx, "compacted", sql_int(to))?;
+        layout::set_meta(&tx, "compacted", sql_int(to))?;
         tx.commit()?;
         Ok(superseded + tombstones)
     }
@@ -413,90 +366,6 @@ fn at_row(revision: Revision, error: rusqlite::Error) -> Trouble {
             Trouble::Damaged(Damage { revision, key: String::new(), reason: error.to_string() })
         }
         _ => error.into(),
-    }
-}
-
-/// Which store a closed or foreign file is.
-pub(super) fn identity_of(path: &Path) -> Result<i64, OpenError> {
-    let conn = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX)
-        .map_err(|source| OpenError::Sqlite { what: "open", path: path.to_owned(), source })?;
-    recognise(&conn, path)?;
-    meta(&conn, "identity", path)
-}
-
-fn recognise(conn: &Connection, path: &Path) -> Result<(), OpenError> {
-    let number = |name| conn.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
-    let sql = |source| OpenError::Sqlite { what: "read", path: path.to_owned(), source };
-    let application = number("application_id").map_err(sql)?;
-    let version = number("user_version").map_err(sql)?;
-    if application != APPLICATION_ID {
-        return Err(OpenError::Foreign { path: path.to_owned(), reason: "it is no store of kenter".to_owned() });
-    }
-    if version != LAYOUT_VERSION {
-        let reason = format!("its layout is version {version}, this program knows version {LAYOUT_VERSION}");
-        return Err(OpenError::Foreign { path: path.to_owned(), reason });
-    }
-    Ok(())
-}
-
-fn apply_pragmas(conn: &Connection, path: &Path) -> Result<(), OpenError> {
-    let sql = |source| OpenError::Sqlite { what: "set up", path: path.to_owned(), source };
-    let refuse = |name: &str, wanted: String, found: String| OpenError::Pragma {
-        path: path.to_owned(),
-        name: name.to_owned(),
-        wanted,
-        found,
-    };
-    for (name, value, wanted) in PRAGMAS {
-        conn.execute_batch(&format!("PRAGMA {name} = {value}")).map_err(sql)?;
-        if *name == "auto_vacuum" {
-            // Between the file's own settings and those of the connection, since it fixes the former.
-            let mode: String = conn.query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0)).map_err(sql)?;
-            if mode != "wal" {
-                return Err(refuse("journal_mode", "wal".to_owned(), mode));
-            }
-        }
-        let found: i64 = conn.pragma_query_value(None, name, |row| row.get(0)).map_err(sql)?;
-        if found != *wanted {
-            return Err(refuse(name, wanted.to_string(), found.to_string()));
-        }
-    }
-    Ok(())
-}
-
-/// Tables, identity and the marks by which the file is known again, all or nothing.
-fn create(conn: &Connection) -> rusqlite::Result<()> {
-    let tx = conn.unchecked_transaction()?;
-    tx.execute_batch(SCHEMA)?;
-    let identity: i64 = tx.query_row("SELECT random()", [], |row| row.get(0))?;
-    set_meta(&tx, "identity", identity)?;
-    set_meta(&tx, "compacted", 0)?;
-    tx.pragma_update(None, "application_id", APPLICATION_ID)?;
-    tx.pragma_update(None, "user_version", LAYOUT_VERSION)?;
-    tx.commit()
-}
-
-fn meta_crc(name: &str, n: i64) -> u32 {
-    crc32c::crc32c_append(crc32c::crc32c(name.as_bytes()), &n.to_le_bytes())
-}
-
-fn set_meta(conn: &Connection, name: &str, n: i64) -> rusqlite::Result<()> {
-    conn.prepare_cached("INSERT INTO meta VALUES (?1, ?2, ?3) ON CONFLICT(name) DO UPDATE SET n = ?2, crc = ?3")?
-        .execute(params![name, n, meta_crc(name, n)])
-        .map(drop)
-}
-
-fn meta(conn: &Connection, name: &str, path: &Path) -> Result<i64, OpenError> {
-    let found = conn
-        .query_row("SELECT n, crc FROM meta WHERE name = ?1", params![name], |row| {
-            Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?))
-        })
-        .optional()
-        .map_err(|source| OpenError::Sqlite { what: "read", path: path.to_owned(), source })?;
-    match found {
-        Some((n, crc)) if crc == i64::from(meta_crc(name, n)) => Ok(n),
-        Some(_) => Err(OpenError::Meta { path: path.to_owned(), name: name.to_owned(), reason: "checksum is wrong" }),
-        None => Err(OpenError::Meta { path: path.to_owned(), name: name.to_owned(), reason: "it is missing" }),
     }
 }
 

@@ -539,7 +539,7 @@ impl Writer {
                 stats::add(&self.shared.stats.compacted_rows, rows as u64);
                 // Each removed row dirties its leaf page at least.
                 self.dirty += rows as u64 * 4096;
-                self.compaction.done(to);
+                self.compaction.done(to, rows as u64);
                 if self.compaction_due(now).is_none() {
                     self.measure();
                 }

@@ -131,11 +131,24 @@ fn a_newer_layout_is_refused() {
 }
 
 #[test]
-fn a_start_that_was_cut_off_before_the_tables_is_taken_up_again() {
+fn a_first_start_that_was_cut_off_is_begun_anew() {
     let dir = tempfile::tempdir().expect("a directory");
-    std::fs::write(file(dir.path()), "").expect("an empty file");
+    std::fs::write(dir.path().join("store.db.new"), "half a store").expect("written");
+    std::fs::write(dir.path().join("store.db.new-wal"), "half a log").expect("written");
     let store = open(dir.path());
     assert_eq!(store.revision(), super::super::FIRST_REVISION);
+    assert!(!dir.path().join("store.db.new").exists() && !dir.path().join("store.db.new-wal").exists());
+}
+
+#[test]
+fn an_emptied_or_missing_file_is_never_taken_for_a_new_store() {
+    let dir = tempfile::tempdir().expect("a directory");
+    std::fs::write(file(dir.path()), "").expect("an empty file");
+    let why = refusal(dir.path()).to_string();
+    assert!(why.contains("store.db: it is empty"), "{why}");
+    std::fs::rename(file(dir.path()), dir.path().join("store.db-wal")).expect("renamed");
+    let why = refusal(dir.path()).to_string();
+    assert!(why.contains("store.db: it is missing, but its WAL"), "{why}");
 }
 
 #[test]
