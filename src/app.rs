@@ -1,18 +1,23 @@
 //! The process: runtime, signals, supervisor status, root tasks. The only place that exits.
 
-mod bootstrap;
-mod supervisor;
+pub mod bootstrap;
+pub mod supervisor;
 
 use std::{process::ExitCode, sync::Arc, time::Duration};
 
-use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::{
+    signal::unix::{Signal, SignalKind, signal},
+    sync::mpsc,
+};
+
+use self::bootstrap::Controllers;
 
 use crate::{
     api::release,
     chain::{Generation, Shared, create_server_chain, shared::StartError},
     options::{self, Invocation, ValidatedOptions},
     pki::newcomer::{self, Newcomer, NewcomerOptions},
-    reload::catalogue::catalogue,
+    reload::{self, Reloader, Trigger, catalogue::catalogue},
     server::{
         current::Current,
         listen::{Address, InheritedSockets, Limits, ListenerSpec, Listeners, tls},
@@ -66,7 +71,7 @@ fn announce(options: &ValidatedOptions) {
     }
 }
 
-async fn serve(_invocation: Invocation, options: ValidatedOptions, _logs: log::LogHandle) -> Result<(), StartError> {
+async fn serve(invocation: Invocation, options: ValidatedOptions, logs: log::LogHandle) -> Result<(), StartError> {
     announce(&options);
     let mut stop = Stop::new()?;
     let shared = Shared::open(&options.storage)?;
@@ -86,14 +91,47 @@ async fn serve(_invocation: Invocation, options: ValidatedOptions, _logs: log::L
     ready(&shared, &options).await?;
     commit(&shared, &current, &generation);
     listeners.commit(bound).finish();
-    let mut tasks = bootstrap::start(&options, &shared, &current, own.as_ref());
+    bootstrap::start(&options, &shared, &current);
+    let mut controllers = Controllers::new(shared.clone(), &current);
+    controllers.apply(&options);
     supervisor::ready(&shared, &listeners, own.as_ref(), &options);
+    let (triggers, admin) = admin_socket(&options, &shared, stop.hangup()?)?;
+    let generation = Arc::new(generation);
+    let parts = (invocation, shared.clone(), current, listeners.clone(), logs, generation, own, controllers);
+    let reloader = Reloader::new(parts.0, parts.1, parts.2, parts.3, parts.4, parts.5, parts.6, parts.7);
+    let reloading = tokio::spawn(reloader.run(triggers));
     stop.wait().await;
+    // From here on the configuration stays what it is.
+    admin.stop_accepting();
+    reloading.abort();
     shut_down(&shared, &options, &listeners, &mut stop).await;
-    tasks.abort_all();
     shared.embedded.close();
     tracing::info!("[graceful-termination] apiserver is exiting");
     Ok(())
+}
+
+/// Listens for `kenter reload` and SIGHUP; gives the attempts they ask for.
+fn admin_socket(
+    options: &ValidatedOptions,
+    shared: &Arc<Shared>,
+    mut hangup: Signal,
+) -> Result<(mpsc::Receiver<Trigger>, Listeners), StartError> {
+    let (sender, triggers) = mpsc::channel(reload::QUEUE);
+    let serve = reload::admin::Admin { triggers: sender.clone(), shared: shared.clone() };
+    let socket = options.state.admin_socket.clone();
+    if let Some(parent) = socket.parent() {
+        std::fs::create_dir_all(parent).map_err(|error| StartError(format!("{}: {error}", parent.display())))?;
+    }
+    let listeners = Listeners::new(Current::new(Arc::new(serve)), limits(options), InheritedSockets::default());
+    let bound = listeners.bind(vec![ListenerSpec::new(Address::Unix(socket), None)], limits(options));
+    listeners.commit(bound.map_err(|error| StartError(error.to_string()))?).finish();
+    tokio::spawn(async move {
+        while hangup.recv().await.is_some() {
+            // A full queue has an attempt that comes after this signal.
+            let _ = sender.try_send(Trigger::Signal);
+        }
+    });
+    Ok((triggers, listeners))
 }
 
 /// Waits for the caches' first fill.
@@ -192,6 +230,11 @@ impl Stop {
     fn new() -> Result<Self, StartError> {
         let listen = |kind| signal(kind).map_err(|error| StartError(format!("cannot listen for signals: {error}")));
         Ok(Self { terminate: listen(SignalKind::terminate())?, interrupt: listen(SignalKind::interrupt())? })
+    }
+
+    /// SIGHUP, which asks for a reload.
+    fn hangup(&self) -> Result<Signal, StartError> {
+        signal(SignalKind::hangup()).map_err(|error| StartError(format!("cannot listen for signals: {error}")))
     }
 
     async fn wait(&mut self) {

@@ -16,6 +16,7 @@ kenter serves the Kubernetes API.
 
 Usage:
   kenter run [flags]                 serve the API
+  kenter reload [flags]              make the running daemon read its configuration again
   kenter check [flags]               look at the configuration, change nothing
   kenter config show [flags]         the effective configuration; --origin, --format toml|json
   kenter config reference            what every option means, in Markdown
@@ -53,6 +54,10 @@ fn subcommand(name: &str, mut words: Vec<String>) -> ExitCode {
     match name {
         "run" => match invocation("kenter run", words) {
             Ok(invocation) => kenter::app::run(invocation),
+            Err(code) => code,
+        },
+        "reload" => match invocation("kenter reload", words) {
+            Ok(invocation) => kenter::reload::client::reload(&options::admin_socket(&invocation, &catalogue())),
             Err(code) => code,
         },
         "check" => check(words),

@@ -26,6 +26,11 @@ fn hint(kubeconfig: &Path) -> String {
     format!("kubectl --kubeconfig {} get ns", kubeconfig.display())
 }
 
+/// One line for `systemctl status`.
+pub fn status(text: &str) {
+    notify(&[sd_notify::NotifyState::Status(text)]);
+}
+
 pub fn stopping() {
     notify(&[sd_notify::NotifyState::Stopping]);
 }

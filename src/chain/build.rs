@@ -176,6 +176,7 @@ fn create_kube_apiserver(
         server: server("kube-apiserver", config, rows),
         checks: checks(shared).into(),
         metrics: shared.metrics,
+        config_report: shared.config_report.clone(),
         observe: Arc::new(move |metrics| super::observe::observe(&observed, metrics)),
         delegate,
     }

@@ -23,6 +23,7 @@ pub struct KubeServer {
     pub metrics: &'static Metrics,
     /// What is measured only when it is asked for: sizes of caches and store.
     pub observe: Arc<dyn Fn(&Metrics) + Send + Sync>,
+    pub config_report: Arc<arc_swap::ArcSwap<crate::object::Value>>,
     pub delegate: Box<dyn Delegate>,
 }
 
@@ -50,9 +51,16 @@ impl KubeServer {
         match path.as_str() {
             "/version" | "/version/" => Some(version()),
             "/metrics" => Some(self.metrics(cx)),
+            CONFIG => Some(self.config()),
             _ if path.starts_with("/version/") => Some(respond::error(cx, &unknown_resource())),
             _ => health::answer(&self.checks, cx, &path).await,
         }
+    }
+
+    fn config(&self) -> Response {
+        let mut body = Vec::new();
+        write_json(&mut body, &self.config_report.load(), Style::Indented);
+        respond::response(200, "application/json", Body::Full(body.into()))
     }
 
     fn metrics(&self, cx: &Exchange) -> Response {
@@ -64,6 +72,9 @@ impl KubeServer {
         respond::response(200, "text/plain; version=0.0.4; charset=utf-8", Body::Full(self.metrics.text().into()))
     }
 }
+
+/// The configuration that serves and what came of the last change. Needs the right that `/metrics` needs.
+pub const CONFIG: &str = "/kenter/config";
 
 fn version() -> Response {
     let mut body = Vec::new();

@@ -7,6 +7,7 @@ use arc_swap::ArcSwap;
 use super::reader::CacheReader;
 use crate::{
     auth::authz::{AlwaysDeny, Rbac, Union},
+    object::Value,
     options::completed::{EmbeddedStore, StorageBackend},
     registry::{catalog::Catalog, resource::Resource, store::Store},
     server::{generic::Rows, lifecycle::Lifecycle, rights::Rights},
@@ -42,6 +43,8 @@ pub struct Shared {
     /// Rows of custom resources: data, not configuration.
     pub custom: Rows,
     pub hooks: Arc<crate::server::hooks::Hooks>,
+    /// What `/kenter/config` shows; written by the reloader.
+    pub config_report: Arc<ArcSwap<Value>>,
 }
 
 impl Shared {
@@ -69,6 +72,7 @@ impl Shared {
             metrics: metrics(),
             custom: Arc::new(ArcSwap::from_pointee(Catalog::default())),
             hooks: Arc::default(),
+            config_report: Arc::new(ArcSwap::from_pointee(Value::Null)),
         }))
     }
 
