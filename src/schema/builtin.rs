@@ -10,7 +10,7 @@
 //! O  go  name                        then a line "␠variant  tag" each
 //! T  go  name  flags  unions         flags: o has an OpenAPI definition, a atomic; then its members:
 //! ␠name  type  flags  tag or -  …    flags: p pointer, e omitempty, z omitzero, r required, m merge, k retainKeys, x replace,
-//!                                    n nil differs from empty
+//!                                    n nil differs from empty, G granular where its type is atomic
 //!                                    then i= embedded in, k= merge key, g= gates, e= enumeration, d= shown default, D= default
 //! ␠@  type  tag                      an embedded struct, for protobuf alone
 //! K  group  version  kind  type
@@ -221,6 +221,7 @@ fn field(name: &'static str, ty: TypeId, mut columns: Columns) -> (Field, Option
         embedded_in: Key::default(),
         gate: Key::default(),
         nil_differs: has('n'),
+        granularity: has('G').then_some(Granularity::Granular),
         enumeration: Box::default(),
         shown_default: None,
     };

@@ -230,6 +230,7 @@ fn field(name: Key, slot: Slot, required: bool) -> Field {
         embedded_in: Key::default(),
         gate: Key::default(),
         nil_differs: false,
+        granularity: None,
         enumeration: Box::default(),
     }
 }

@@ -337,6 +337,8 @@ pub struct Field {
     /// Defaulting tells an empty list or map from a missing one, so decoding keeps it for the function that does (and
     /// which removes it).
     pub nil_differs: bool,
+    /// Whether the members of this struct have owners of their own here, where that is not as its type says.
+    pub granularity: Option<Granularity>,
     /// The values OpenAPI lists for a string that is an enumeration; empty if it is none.
     pub enumeration: Box<[Key]>,
     /// OpenAPI's `default`, which built-in kinds also show for zero values (`0`, `""`, `{}`) that defaulting never sets.

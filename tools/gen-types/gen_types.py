@@ -166,6 +166,7 @@ class Generator:
                 ("k", "retainKeys" in field.get("patch_strategy", "")),
                 ("x", field.get("patch_strategy") == "replace"),
                 ("n", (owner, field["json"]) in NIL_DIFFERS),
+                ("G", not field.get("shape") and field.get("map_type") == "granular"),
             ]
             if on
         )

@@ -15,6 +15,8 @@ pub(super) enum Ref {
         id: TypeId,
         /// A parent keeps unknown members (`x-kubernetes-preserve-unknown-fields`), and so do all below it.
         open: bool,
+        /// What the field says of a struct, where that is not what its type says.
+        granularity: Option<Granularity>,
     },
     /// Anything: maps are granular, lists atomic.
     Deduced,
@@ -26,7 +28,7 @@ pub(super) enum Ref {
 
 impl Ref {
     pub fn of(id: TypeId) -> Self {
-        Self::Type { id, open: false }
+        Self::Type { id, open: false, granularity: None }
     }
 }
 
@@ -61,7 +63,7 @@ impl<'t> MapAtom<'t> {
     /// The type of a member, and whether it is a field of a struct.
     pub fn member(&self, name: &str) -> (Ref, bool) {
         match self.fields.and_then(|fields| fields.field(name)) {
-            Some(field) => (Ref::Type { id: field.slot.ty, open: self.open }, true),
+            Some(field) => (Ref::Type { id: field.slot.ty, open: self.open, granularity: field.granularity }, true),
             None => (self.element, false),
         }
     }
@@ -131,11 +133,11 @@ impl<'t> Types<'t> {
             Ref::Nothing => Atom::default(),
             Ref::Deduced => Atom::untyped(Ref::Untyped, Ref::Deduced, false),
             Ref::Untyped => Atom::untyped(Ref::Untyped, Ref::Untyped, true),
-            Ref::Type { id, open } => self.resolve_type(id, open),
+            Ref::Type { id, open, granularity } => self.resolve_type(id, open, granularity),
         }
     }
 
-    fn resolve_type(&self, id: TypeId, open: bool) -> Atom<'t> {
+    fn resolve_type(&self, id: TypeId, open: bool, granularity: Option<Granularity>) -> Atom<'t> {
         let ty = self.table.get(id);
         match &ty.shape {
             Shape::Any | Shape::OneOf(_) => self.resolve(Ref::Deduced),
@@ -146,17 +148,17 @@ impl<'t> Types<'t> {
             Shape::Struct(fields) => {
                 let open = open || fields.additional == AdditionalMembers::Preserved;
                 let element = if open || fields.fields.is_empty() { Ref::Deduced } else { Ref::Nothing };
-                let atomic = fields.granularity == Granularity::Atomic;
+                let atomic = granularity.unwrap_or(fields.granularity) == Granularity::Atomic;
                 Atom { map: Some(MapAtom { atomic, fields: Some(fields), element, open }), ..Atom::default() }
             }
             Shape::List(list) => {
                 let associative = list.list_type != ListType::Atomic;
-                let item = Ref::Type { id: list.item.ty, open };
+                let item = Ref::Type { id: list.item.ty, open, granularity: None };
                 Atom { list: Some(ListAtom { associative, keys: &list.keys, item }), ..Atom::default() }
             }
             Shape::Map(map) => {
                 let atomic = map.granularity == Granularity::Atomic;
-                let element = Ref::Type { id: map.value.ty, open };
+                let element = Ref::Type { id: map.value.ty, open, granularity: None };
                 Atom { map: Some(MapAtom { atomic, fields: None, element, open }), ..Atom::default() }
             }
         }
