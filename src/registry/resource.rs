@@ -7,6 +7,7 @@ use crate::{
     api::{ApiError, status::GroupResource},
     object::Value,
     schema::{Table, TypeId},
+    storage::Revision,
 };
 
 /// A verb as discovery lists it and the authorizer is asked about it.
@@ -116,6 +117,9 @@ pub struct Version {
     pub cells: Cells,
     pub selectable: Selectable,
     pub subresources: Vec<Subresource>,
+    /// The policy of writes through this version where it is not the resource's: custom resources are judged by the
+    /// schema of the version they are written in.
+    pub strategy: Option<Arc<dyn Strategy>>,
     /// Sent as a `Warning` with every answer, for deprecated versions.
     pub deprecation: Option<String>,
     pub storage_version_hash: String,
@@ -151,8 +155,8 @@ pub struct ScalePaths {
     pub status_replicas: Vec<String>,
     /// A LabelSelector object (apps) or a selector's text or map.
     pub selector: Option<Vec<String>>,
-    /// Replicas shown where the object has none: 1 for `apps`, 0 for custom resources.
-    pub default_replicas: i64,
+    /// Replicas shown where the object has none: 1 for `apps`. `None`: such an object has no Scale (custom resources).
+    pub default_replicas: Option<i64>,
 }
 
 /// What a call may use besides its body.
@@ -188,6 +192,15 @@ pub enum Behaviour {
 /// Brings an object of this resource from one served version to another.
 pub type Convert = Arc<dyn Fn(&mut Value, &str, &str) -> Result<(), ApiError> + Send + Sync>;
 
+/// What a row made at run time knows of the objects that were stored before it was made.
+pub trait Revive: Send + Sync {
+    /// Whether what is stored at this revision is what is shown, so that nobody has to look at it.
+    fn is_current(&self, revision: Revision) -> bool;
+
+    /// Brings a stored object to what the schema of the version it is stored in says today.
+    fn revive(&self, object: &mut Value);
+}
+
 /// A resource: one group and plural with all its served versions.
 pub struct Resource {
     pub group: Arc<str>,
@@ -212,6 +225,10 @@ pub struct Resource {
     pub typed_items: bool,
     /// Strategic merge patches are accepted.
     pub strategic_merge: bool,
+    /// Rows made at run time: what is stored may be from an earlier schema.
+    pub revive: Option<Arc<dyn Revive>>,
+    /// The definition is being deleted: nothing new is created, and discovery shows fewer verbs.
+    pub terminating: bool,
     /// Numbers rows made at run time, so that a replaced row differs from its predecessor; 0 for built-in ones.
     pub revision: u64,
 }
@@ -242,9 +259,25 @@ impl Resource {
         }
     }
 
-    /// Brings `object` from `from` to `to` (both `apiVersion` texts) and sets its apiVersion.
+    /// The version in which a write through `version` is judged, strategies and admission included: the storage version
+    /// for built-in kinds, the request's own for custom resources.
+    pub fn hub<'a>(&'a self, version: &'a Version) -> &'a str {
+        if self.typed_items { &version.group_version } else { &self.storage_group_version }
+    }
+
+    /// The verbs that discovery shows, in its order.
+    pub fn discovery_verbs(&self) -> Vec<&'static str> {
+        match (self.typed_items, self.terminating) {
+            (true, true) => vec!["delete", "deletecollection", "get", "list", "watch"],
+            (true, false) => vec!["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"],
+            _ => self.verbs.iter().map(Verb::as_str).collect(),
+        }
+    }
+
+    /// Brings `object` from `from` to `to` (both `apiVersion` texts) and sets its apiVersion. A custom resource is in the
+    /// version that it says itself, since objects stay stored in the version they were written in.
     pub fn convert(&self, object: &mut Value, from: &str, to: &str) -> Result<(), ApiError> {
-        if from == to {
+        if from == to && self.revive.is_none() {
             return Ok(());
         }
         if let Some(convert) = &self.convert {

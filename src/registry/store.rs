@@ -48,6 +48,8 @@ pub struct Store {
 #[derive(Clone, Copy)]
 pub struct WriteContext<'a> {
     pub strategy: &'a dyn Strategy,
+    /// apiVersion in which the write is judged ([`Resource::hub`]); what `transform` and `admit` see.
+    pub version: &'a str,
     pub cx: StrategyContext<'a>,
     pub dry_run: bool,
     /// How long the object may live (events).
@@ -69,12 +71,16 @@ pub type TransformFuture<'a> = Pin<Box<dyn Future<Output = Result<Value, ApiErro
 
 /// An object as it is now.
 pub struct Stored {
-    /// In the storage version, with its resourceVersion.
+    /// In the version of the write, with its resourceVersion.
     pub object: Value,
-    /// The same as JSON.
+    /// The stored form as JSON.
     pub bytes: Bytes,
     pub revision: Revision,
     pub created: bool,
+    /// Nothing was written, and what is stored is from an earlier schema: `bytes` are not what is shown.
+    pub revived: bool,
+    /// What the strategy has to say to the client.
+    pub warnings: Vec<String>,
 }
 
 impl Store {
@@ -149,14 +155,51 @@ impl Store {
         Ok(page.items.len())
     }
 
-    /// The object of an entry, as a tree.
+    /// The object of an entry as a tree: in the storage version, or for custom resources in the version it is stored in.
     pub fn object(&self, entry: &Entry) -> Result<Value, ApiError> {
-        decode_stored(entry.value_bytes()).map_err(|why| {
+        let mut object = decode_stored(entry.value_bytes()).map_err(|why| {
             ApiError::internal(format!("stored object {} at revision {} is damaged: {why}", entry.key(), entry.mod_revision()))
-        })
+        })?;
+        // Always, since a deletion's entry has the revision of its end, not of its content.
+        if let Some(revive) = &self.resource.revive {
+            revive.revive(&mut object);
+        }
+        Ok(object)
     }
 
-    /// Stores a new object. `new` is in the storage version, decoded, defaulted, admitted by the mutating plugins.
+    /// The object of an entry in the version of a write.
+    fn current(&self, entry: &Entry, write: &WriteContext<'_>) -> Result<Value, ApiError> {
+        let mut object = self.object(entry)?;
+        self.resource.convert(&mut object, &self.resource.storage_group_version, write.version)?;
+        Ok(object)
+    }
+
+    /// The bytes to store of an object in the version of a write.
+    fn encode(&self, object: &Value, write: &WriteContext<'_>) -> Result<Vec<u8>, ApiError> {
+        let storage = &*self.resource.storage_group_version;
+        if storage == write.version {
+            return Ok(encode_stored(object));
+        }
+        let mut stored = object.clone();
+        self.resource.convert(&mut stored, write.version, storage)?;
+        Ok(encode_stored(&stored))
+    }
+
+    /// Whether a write would change nothing of what is stored.
+    fn is_unchanged(&self, entry: &Entry, (new, old): (&Value, &Value), write: &WriteContext<'_>) -> Result<bool, ApiError> {
+        if !metadata::unchanged(new, old) {
+            return Ok(false);
+        }
+        if self.resource.revive.is_none() {
+            return Ok(true);
+        }
+        let storage = &*self.resource.storage_group_version;
+        let mut stored = new.clone();
+        self.resource.convert(&mut stored, write.version, storage)?;
+        Ok(decode_stored(entry.value_bytes()).is_ok_and(|kept| metadata::unchanged(&stored, &kept)))
+    }
+
+    /// Stores a new object. `new` is in the version of the write, decoded, defaulted, admitted by the mutating plugins.
     pub async fn create(&self, mut new: Value, write: WriteContext<'_>, admit: &dyn Admit) -> Result<Stored, ApiError> {
         let generated = Meta::of(&new).name().is_empty() && !new.str_at(&["metadata", "generateName"]).is_empty();
         let template = generated.then(|| new.clone());
@@ -179,13 +222,14 @@ impl Store {
         let result = self.create_admitted(&new, write, admit).await;
         undo(result.is_ok() && !write.dry_run);
         let (bytes, revision) = result?;
-        Ok(finish(new, bytes, revision, true))
+        let warnings = write.strategy.warnings(&write.cx, &new, None);
+        Ok(Stored { warnings, ..finish(new, bytes, revision, true) })
     }
 
     async fn create_admitted(&self, new: &Value, write: &WriteContext<'_>, admit: &dyn Admit) -> Result<(Vec<u8>, Revision), ApiError> {
         admit.admit(Some(new), None).await?;
         let key = self.resource.key(write.cx.namespace, Meta::of(new).name());
-        let bytes = encode_stored(new);
+        let bytes = self.encode(new, write)?;
         if write.dry_run {
             return match self.consistent().await?.get(&key) {
                 Some(found) => Err(self.exists(found)),
@@ -288,7 +332,7 @@ impl Store {
         transform: &mut dyn Transform,
         admit: &dyn Admit,
     ) -> Result<Option<Stored>, ApiError> {
-        let old = self.object(entry)?;
+        let old = self.current(entry, write)?;
         let mut new = transform.transform(Some(&old)).await?;
         let given = parse_resource_version(&new)?.filter(|revision| *revision != 0);
         match given {
@@ -311,7 +355,9 @@ impl Store {
             // A version of its own means that the client has to decide, not we.
             return if given.is_some() { Err(self.modified(entry.name())) } else { Ok(None) };
         };
-        Ok(Some(finish(new, bytes, revision, false)))
+        let warnings = write.strategy.warnings(&write.cx, &new, Some(&old));
+        let revived = revision == entry.mod_revision() && self.resource.revive.is_some();
+        Ok(Some(Stored { warnings, revived, ..finish(new, bytes, revision, false) }))
     }
 
     async fn update_admitted(
@@ -323,11 +369,11 @@ impl Store {
         admit: &dyn Admit,
     ) -> Result<Option<(Vec<u8>, Revision)>, ApiError> {
         admit.admit(Some(new), Some(old)).await?;
-        let bytes = encode_stored(new);
+        let bytes = self.encode(new, write)?;
         if delete::gone_after_update(write.strategy, new, old) {
             return Ok(self.remove(key, entry, new, write.dry_run).await?.map(|revision| (bytes, revision)));
         }
-        if write.dry_run || metadata::unchanged(new, old) {
+        if write.dry_run || self.is_unchanged(entry, (new, old), write)? {
             return Ok(Some((bytes, entry.mod_revision())));
         }
         let op = Op::Put { value: bytes.clone().into(), ttl: write.ttl };
@@ -396,8 +442,9 @@ fn exhausted(mut error: ApiError) -> ApiError {
 fn finish(mut object: Value, bytes: Vec<u8>, revision: Revision, created: bool) -> Stored {
     if revision == 0 {
         object.remove_at(&["metadata", "resourceVersion"]);
-        return Stored { object, bytes: bytes.into(), revision, created };
+        return Stored { object, bytes: bytes.into(), revision, created, revived: false, warnings: Vec::new() };
     }
     object.set(&["metadata", "resourceVersion"], revision.to_string());
-    Stored { object, bytes: with_revision(&bytes, revision).into(), revision, created }
+    let bytes = with_revision(&bytes, revision).into();
+    Stored { object, bytes, revision, created, revived: false, warnings: Vec::new() }
 }

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::{Admit, MAX_ATTEMPTS, Store, Stored, WriteContext, encode_stored, finish};
+use super::{Admit, MAX_ATTEMPTS, Store, Stored, WriteContext, finish};
 use crate::{
     api::{
         ApiError,
@@ -76,7 +76,7 @@ impl Store {
         options: &DeleteOptions,
         admit: &dyn Admit,
     ) -> Result<Option<Deleted>, ApiError> {
-        let old = self.object(entry)?;
+        let old = self.current(entry, write)?;
         check_preconditions(GroupResource::new(&self.resource.group, &self.resource.kind), &old, &options.preconditions)?;
         write.strategy.check_delete(&old)?;
         admit.admit(None, Some(&old)).await?;
@@ -84,10 +84,10 @@ impl Store {
         let stays = mark(write, options, &mut new);
         if !stays {
             // What clients are shown is the object with its last finalizers, at the revision of its end.
-            let bytes = encode_stored(&old);
+            let bytes = self.encode(&old, write)?;
             return Ok(self.remove(key, entry, &old, write.dry_run).await?.map(|revision| Deleted::Removed(finish(old, bytes, revision, false))));
         }
-        let bytes = encode_stored(&new);
+        let bytes = self.encode(&new, write)?;
         if write.dry_run || new == old {
             return Ok(Some(Deleted::Marked(finish(new, bytes, entry.mod_revision(), false))));
         }

@@ -44,10 +44,9 @@ impl Endpoints {
         let admission = self.admission_for(cx, scope, Operation::Create, options.dry_run, &value)?;
         admission.mutate(Some(&mut object), None).await?;
         dedup_owner_references(&mut object, &cx.warnings, " after mutating admission happens");
-        scope.resource.convert(&mut object, scope.group_version(), scope.storage_version())?;
+        scope.resource.convert(&mut object, scope.group_version(), scope.hub())?;
         let write = admission.write(scope);
         let stored = scope.store()?.create(object, write, &admission).await?;
-        cx.warnings.extend(scope.strategy().warnings(&write.cx, &stored.object, None));
         encode::stored_response(cx, scope, accepted, 201, stored)
     }
 
@@ -114,7 +113,12 @@ impl<'a> Admission<'a> {
     pub async fn mutate(&self, mut object: Option<&mut Value>, old: Option<&Value>) -> Result<(), ApiError> {
         let given = object.as_deref().map(|object| Meta::of(object).name().to_owned()).unwrap_or_default();
         let name = if self.scope.name.is_empty() { given } else { self.scope.name.to_owned() };
-        let mut attributes = self.attributes(self.operation_for(old, object.is_some()), "");
+        let operation = self.operation_for(old, object.is_some());
+        if self.scope.resource.terminating && operation == Operation::Create {
+            let why = "create not allowed while custom resource definition is terminating";
+            return Err(ApiError::forbidden(self.scope.gr(), &name, why));
+        }
+        let mut attributes = self.attributes(operation, "");
         attributes.name = &name;
         self.chain.admit(&attributes, object.as_deref_mut(), old).await?;
         match object {
@@ -152,20 +156,21 @@ impl<'a> Admission<'a> {
     pub fn write(&self, scope: &'a Scope<'a>) -> WriteContext<'a> {
         WriteContext {
             strategy: scope.strategy(),
+            version: scope.hub(),
             cx: StrategyContext { namespace: scope.namespace, now: self.now, user: &self.user.name, groups: &self.user.groups },
             dry_run: self.dry_run,
             ttl: self.ttl,
         }
     }
 
-    /// Validating admission in the request's version, with objects of the storage version.
+    /// Validating admission in the request's version, with objects of the hub's version.
     async fn judge(&self, new: Option<&Value>, old: Option<&Value>) -> Result<(), ApiError> {
         let convert = |object: &Value| {
             let mut object = object.clone();
-            self.scope.resource.convert(&mut object, self.scope.storage_version(), self.scope.group_version())?;
+            self.scope.resource.convert(&mut object, self.scope.hub(), self.scope.group_version())?;
             Ok::<Value, ApiError>(object)
         };
-        let other_version = self.scope.storage_version() != self.scope.group_version();
+        let other_version = self.scope.hub() != self.scope.group_version();
         let (new, old) = if other_version {
             (new.map(convert).transpose()?.map(std::borrow::Cow::Owned), old.map(convert).transpose()?.map(std::borrow::Cow::Owned))
         } else {

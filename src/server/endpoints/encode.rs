@@ -17,7 +17,10 @@ use crate::{
         negotiate::{Accepted, MetaVersion, Offer, Transform, accept_header, negotiate, not_acceptable},
         respond,
     },
-    storage::cache::{EncodingKey, Entry},
+    storage::{
+        Revision,
+        cache::{EncodingKey, Entry},
+    },
 };
 
 /// Negotiates what a resource endpoint answers.
@@ -29,9 +32,11 @@ pub fn accepted(cx: &Exchange, scope: &Scope<'_>, stream: bool) -> Result<Accept
     negotiate(&accept_header(&cx.parts.headers), offer).ok_or_else(|| not_acceptable(stream))
 }
 
-/// Whether the stored bytes are what this endpoint shows.
-pub fn shows_stored(scope: &Scope<'_>) -> bool {
-    scope.group_version() == scope.storage_version() && !scope.is_scale()
+/// Whether the bytes stored at this revision are what this endpoint shows.
+pub fn shows_stored(scope: &Scope<'_>, revision: Revision) -> bool {
+    scope.group_version() == scope.storage_version()
+        && !scope.is_scale()
+        && scope.resource.revive.as_ref().is_none_or(|revive| revive.is_current(revision))
 }
 
 /// The object of an entry in the request's version.
@@ -40,7 +45,7 @@ pub fn object(scope: &Scope<'_>, entry: &Entry) -> Result<Value, ApiError> {
     shown(scope, object)
 }
 
-/// Brings an object from the storage version to what the endpoint shows.
+/// Brings an object from the version it is in (the storage version for built-in kinds) to what the endpoint shows.
 pub fn shown(scope: &Scope<'_>, mut object: Value) -> Result<Value, ApiError> {
     scope.strategy().decorate(&mut object);
     scope.resource.convert(&mut object, scope.storage_version(), scope.group_version())?;
@@ -55,12 +60,19 @@ fn encoding_key(scope: &Scope<'_>, format: Format) -> EncodingKey {
     let version = scope.resource.versions.iter().position(|it| it.name == scope.version.name).unwrap_or(0) as u32;
     // Rows that share a prefix (the two kinds of events) must not share encodings.
     let group = u32::from(scope.storage_version() != scope.group_version());
-    EncodingKey(version << 4 | group << 3 | format as u32)
+    // A row that was made anew shows the same bytes differently.
+    let schema = (scope.resource.revision as u32) << 12;
+    EncodingKey(schema | version << 4 | group << 3 | format as u32)
 }
 
 /// The object's JSON in the request's version, compact.
 pub fn json(scope: &Scope<'_>, entry: &Arc<Entry>) -> Result<Bytes, ApiError> {
-    if shows_stored(scope) {
+    json_of(scope, entry, entry.mod_revision())
+}
+
+/// The same for an entry whose content is from another revision than its own: that of a deletion.
+pub fn json_of(scope: &Scope<'_>, entry: &Arc<Entry>, written: Revision) -> Result<Bytes, ApiError> {
+    if shows_stored(scope, written) {
         return Ok(entry.value());
     }
     entry.encoding(encoding_key(scope, Format::Json), |entry| Ok(to_vec(&object(scope, entry)?).into()))
@@ -96,8 +108,11 @@ pub fn entry_response(cx: &Exchange, scope: &Scope<'_>, accepted: Accepted, entr
 
 /// Answers with an object that was written.
 pub fn stored_response(cx: &Exchange, scope: &Scope<'_>, accepted: Accepted, status: u16, stored: Stored) -> Result<Response, ApiError> {
+    cx.warnings.extend(stored.warnings);
     let plain = accepted.format == Format::Json && accepted.transform == Transform::None;
-    if plain && shows_stored(scope) && respond::style(cx, accepted) == Style::Compact {
+    // What was written just now is as today's schema has it.
+    let same = scope.group_version() == scope.storage_version() && !scope.is_scale() && !stored.revived;
+    if plain && same && respond::style(cx, accepted) == Style::Compact {
         return Ok(respond::json_bytes(status, stored.bytes));
     }
     let object = shown(scope, stored.object)?;

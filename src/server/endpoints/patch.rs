@@ -90,7 +90,7 @@ impl Endpoints {
         let creates = language == Language::Apply && scope.subresource.is_none();
         let stored = scope.store()?.update(scope.name, write, &mut transform, &admission, creates).await?;
         let status = if stored.created { 201 } else { 200 };
-        update::answer(cx, scope, accepted, status, &admission, stored)
+        update::answer(cx, scope, accepted, status, stored)
     }
 }
 

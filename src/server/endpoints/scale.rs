@@ -2,9 +2,10 @@
 
 use super::Scope;
 use crate::{
-    api::{ApiError, ErrorList, FieldError, Path, meta::Meta},
+    api::{ApiError, ErrorList, FieldError, Path, field::quote, meta::Meta},
     object::{Key, Map, Value},
     registry::resource::{ScalePaths, SubresourceBehaviour},
+    schema::patch::go_print,
 };
 
 fn paths<'a>(scope: &'a Scope<'_>) -> Result<&'a ScalePaths, ApiError> {
@@ -18,9 +19,48 @@ fn at<'a>(object: &'a Value, path: &[String]) -> Option<&'a Value> {
     path.iter().try_fold(object, |node, key| node.get(key))
 }
 
+/// An integer at a path; `None` where nothing is.
+fn number(object: &Value, path: &[String]) -> Result<Option<i64>, ApiError> {
+    match at(object, path) {
+        None => Ok(None),
+        Some(Value::Int(number)) => Ok(Some(*number)),
+        Some(other) => Err(accessor_error(path, other, "int64")),
+    }
+}
+
+/// Go's words for a value of a type that was not expected.
+fn accessor_error(path: &[String], found: &Value, expected: &str) -> ApiError {
+    let (shown, kind) = (go_print::plain(found), go_print::type_name(found));
+    ApiError::unmapped(format!("{} accessor error: {shown} is of the type {kind}, expected {expected}", dotted(path)))
+}
+
+fn dotted(path: &[String]) -> String {
+    path.iter().fold(String::new(), |text, name| text + "." + name)
+}
+
+/// What stands for replicas that an object lacks while its Scale is patched (apiextensions-apiserver
+/// `pkg/registry/customresource/etcd.go`).
+const NO_REPLICAS: i64 = i32::MIN as i64;
+
 /// The Scale an object shows.
+///
+/// # Errors
+/// 500 for an object that lacks the replicas, or has something else in their place.
 pub fn of(scope: &Scope<'_>, object: &Value) -> Result<Value, ApiError> {
     let paths = paths(scope)?;
+    let replicas = number(object, &paths.spec_replicas)?.or(paths.default_replicas);
+    let missing = || ApiError::internal(format!("the spec replicas field {} does not exist", quote(&dotted(&paths.spec_replicas))));
+    made(paths, object, replicas.ok_or_else(missing)?)
+}
+
+/// The Scale that a patch changes, which may lack its replicas.
+pub fn to_change(scope: &Scope<'_>, object: &Value) -> Result<Value, ApiError> {
+    let paths = paths(scope)?;
+    let replicas = number(object, &paths.spec_replicas)?.or(paths.default_replicas);
+    made(paths, object, replicas.unwrap_or(NO_REPLICAS))
+}
+
+fn made(paths: &ScalePaths, object: &Value, replicas: i64) -> Result<Value, ApiError> {
     let meta = Meta::of(object);
     let mut metadata = Map::new();
     let text = |metadata: &mut Map, name: &'static str, value: &str| {
@@ -33,16 +73,17 @@ pub fn of(scope: &Scope<'_>, object: &Value) -> Result<Value, ApiError> {
     text(&mut metadata, "uid", meta.uid());
     text(&mut metadata, "resourceVersion", meta.resource_version());
     text(&mut metadata, "creationTimestamp", object.str_at(&["metadata", "creationTimestamp"]));
-    let replicas = at(object, &paths.spec_replicas).and_then(Value::as_i64);
     let mut spec = Map::new();
     // Go leaves a zero out.
-    let replicas = replicas.unwrap_or(paths.default_replicas);
     if replicas != 0 {
         spec.insert("replicas", replicas);
     }
-    let current = at(object, &paths.status_replicas).and_then(Value::as_i64).unwrap_or(0);
+    let current = number(object, &paths.status_replicas)?.unwrap_or(0);
     let mut status = Map::from([("replicas", current)]);
-    if let Some(selector) = paths.selector.as_ref().and_then(|path| at(object, path)) {
+    if let Some((path, selector)) = paths.selector.as_ref().and_then(|path| Some((path, at(object, path)?))) {
+        if paths.default_replicas.is_none() && selector.as_str().is_none() {
+            return Err(accessor_error(path, selector, "string"));
+        }
         text(&mut status, "selector", &selector_text(selector)?);
     }
     Ok(Value::from([
@@ -71,14 +112,21 @@ fn selector_text(selector: &Value) -> Result<String, ApiError> {
 pub fn write_into(scope: &Scope<'_>, object: &Value, scale: &Value) -> Result<Value, ApiError> {
     let paths = paths(scope)?;
     let meta = Meta::of(scale);
-    validate(scope, scale)?;
     let mut new = object.clone();
     let replicas = scale.i64_at(&["spec", "replicas"]).unwrap_or(0);
+    if replicas == NO_REPLICAS {
+        let field = quote(&dotted(&paths.spec_replicas));
+        return Err(ApiError::bad_request(format!("the spec replicas field {field} cannot be empty")));
+    }
     let mut node = &mut new;
     for key in &paths.spec_replicas {
         node = node.make_object().entry_or(key.as_str(), || Value::Null);
     }
     *node = replicas.into();
+    if paths.default_replicas.is_some() {
+        // What a custom resource allows is for its own validation to say.
+        validate(scope, scale)?;
+    }
     for (name, value) in [("resourceVersion", meta.resource_version()), ("uid", meta.uid())] {
         if let Some(metadata) = new.get_mut("metadata").and_then(Value::as_object_mut) {
             if value.is_empty() && name == "resourceVersion" {

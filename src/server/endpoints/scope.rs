@@ -103,7 +103,7 @@ impl<'a> Scope<'a> {
         if let Some(Subresource { behaviour: SubresourceBehaviour::Part(strategy), .. }) = self.subresource {
             return &**strategy;
         }
-        match self.resource.strategy() {
+        match self.version.strategy.as_ref().or_else(|| self.resource.strategy()) {
             Some(strategy) => &**strategy,
             None => &crate::registry::strategy::DefaultStrategy,
         }
@@ -122,6 +122,11 @@ impl<'a> Scope<'a> {
     /// apiVersion of what is stored.
     pub fn storage_version(&self) -> &'a str {
         &self.resource.storage_group_version
+    }
+
+    /// apiVersion in which a write through this endpoint is judged.
+    pub fn hub(&self) -> &'a str {
+        self.resource.hub(self.version)
     }
 
     pub fn subresource_name(&self) -> &'a str {

@@ -47,7 +47,7 @@ impl Endpoints {
         };
         let stored = scope.store()?.update(scope.name, write, &mut transform, &admission, false).await?;
         let status = if stored.created { 201 } else { 200 };
-        answer(cx, scope, accepted, status, &admission, stored)
+        answer(cx, scope, accepted, status, stored)
     }
 }
 
@@ -57,12 +57,10 @@ pub(super) fn answer(
     scope: &Scope<'_>,
     accepted: crate::server::negotiate::Accepted,
     status: u16,
-    admission: &Admission<'_>,
     stored: crate::registry::store::Stored,
 ) -> Result<Response, ApiError> {
-    let write = admission.write(scope);
-    cx.warnings.extend(scope.strategy().warnings(&write.cx, &stored.object, Some(&stored.object)));
     if scope.is_scale() {
+        cx.warnings.extend(stored.warnings);
         return encode::object_response(cx, scope, accepted, status, scale::of(scope, &stored.object)?);
     }
     encode::stored_response(cx, scope, accepted, status, stored)
@@ -108,10 +106,10 @@ pub(super) struct Wanted<'a> {
 }
 
 impl Wanted<'_> {
-    /// The stored object in the request's version.
+    /// The current object in the request's version.
     fn live(&self, old: &Value) -> Result<Value, ApiError> {
         let mut live = old.clone();
-        self.scope.resource.convert(&mut live, self.scope.storage_version(), self.scope.group_version())?;
+        self.scope.resource.convert(&mut live, self.scope.hub(), self.scope.group_version())?;
         Ok(live)
     }
 
@@ -121,8 +119,11 @@ impl Wanted<'_> {
             let live = live.ok_or_else(|| ApiError::not_found(scope.gr(), scope.name))?;
             let scale = match &self.source {
                 Source::Body(scale) => scale.clone(),
-                Source::Patch(make) => make(Some(&scale::of(scope, live)?))?,
-                Source::Apply(make) => make(Some(&scale::of(scope, live)?))?.unwrap_or(scale::of(scope, live)?),
+                Source::Patch(make) => make(Some(&scale::to_change(scope, live)?))?,
+                Source::Apply(make) => {
+                    let scale = scale::to_change(scope, live)?;
+                    make(Some(&scale))?.unwrap_or(scale)
+                }
             };
             return Ok((scale::write_into(scope, live, &scale)?, true));
         }
@@ -149,7 +150,7 @@ impl Wanted<'_> {
         }
         self.admission.mutate(Some(&mut object), live.as_ref()).await?;
         dedup_owner_references(&mut object, self.warnings, " after mutating admission happens");
-        scope.resource.convert(&mut object, scope.group_version(), scope.storage_version())?;
+        scope.resource.convert(&mut object, scope.group_version(), scope.hub())?;
         Ok(object)
     }
 

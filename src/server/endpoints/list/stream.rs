@@ -29,11 +29,13 @@ const PIECE: usize = 256 * 1024;
 pub(super) fn json(cx: &Exchange, scope: &Scope<'_>, page: Page) -> Result<Response, ApiError> {
     let head = head(scope, &page);
     // Other versions are encoded before the answer begins, since an error could not be told later.
-    let items: Vec<Item> = if encode::shows_stored(scope) {
-        page.items.into_iter().map(Item::Stored).collect()
-    } else {
-        page.items.iter().map(|entry| encode::json(scope, entry).map(Item::Made)).collect::<Result<_, _>>()?
+    let item = |entry: Arc<Entry>| {
+        if encode::shows_stored(scope, entry.mod_revision()) {
+            return Ok(Item::Stored(entry));
+        }
+        encode::json(scope, &entry).map(Item::Made)
     };
+    let items: Vec<Item> = page.items.into_iter().map(item).collect::<Result<_, ApiError>>()?;
     let typed = scope.resource.typed_items;
     let total: usize = head.len() + items.iter().map(|item| item.bytes().len() + 1).sum::<usize>() + 3;
     let mut pieces = Pieces { head: Some(head), items: items.into_iter(), typed, first: true, done: false };

@@ -214,14 +214,16 @@ impl WatchStream {
         let scope = self.scope()?;
         let plain = self.accepted.transform == Transform::None;
         if plain && self.accepted.format == Format::Json {
-            if encode::shows_stored(&scope) {
+            let before = event.filter(|_| shown == EventType::Deleted).and_then(WatchEvent::previous);
+            let written = before.unwrap_or(entry).mod_revision();
+            if encode::shows_stored(&scope, written) {
                 match event.and_then(|event| event.framed(shown)) {
                     Some(frame) => out.extend_from_slice(&frame),
                     None => entry.frame(shown).iter().for_each(|part| out.extend_from_slice(part)),
                 }
                 return Ok(());
             }
-            let bytes = encode::json(&scope, entry)?;
+            let bytes = encode::json_of(&scope, entry, written)?;
             out.extend_from_slice(shown.opening());
             out.extend_from_slice(&bytes);
             out.extend_from_slice(b"}\n");
