@@ -120,11 +120,8 @@ impl Room {
         (self.full.is_some() || !self.is_reserved()).then_some(self.next)
     }
 
-    /// Looks whether there is room again; at most every so often.
+    /// Looks whether there is room again; call it at [`Room::next_attempt`].
     pub fn recover(&mut self) {
-        if self.next_attempt().is_none_or(|at| Instant::now() < at) {
-            return;
-        }
         self.next = Instant::now() + if self.full.is_some() { RETRY_FULL } else { RETRY_RESERVE };
         let reserved = self.take_reserve();
         let free = self.reserve.free_bytes().unwrap_or(0);

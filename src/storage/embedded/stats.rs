@@ -84,6 +84,8 @@ pub struct Stats {
     pub freelist_count: AtomicU64,
     /// Seconds since 1970 of the last good backup; 0 = none by this process.
     pub last_backup: AtomicU64,
+    /// Turns of the writer thread: one per commit at most under load, next to none when idle.
+    pub turns: AtomicU64,
     /// Times that the store was closed after an I/O error and opened again.
     pub reopened: AtomicU64,
 }
@@ -104,6 +106,7 @@ impl Default for Stats {
             page_count: AtomicU64::default(),
             freelist_count: AtomicU64::default(),
             last_backup: AtomicU64::default(),
+            turns: AtomicU64::default(),
             reopened: AtomicU64::default(),
         }
     }

@@ -162,7 +162,9 @@ impl Writer {
     }
 
     fn turn(&mut self) {
+        stats::add(&self.shared.stats.turns, 1);
         self.reopen_if_due();
+        self.recover_room();
         let requests = self.inbox.writes();
         self.write(requests);
         self.expire();
@@ -185,7 +187,7 @@ impl Writer {
         let resume = self.pause.filter(|until| *until > now);
         let expiry = self.expiry.next().map(|at| (now + expiry::wait_for(at)).max(resume.unwrap_or(now)));
         let compaction = self.compaction.next(self.current);
-        let retry = self.compaction.pause();
+        let retry = self.compaction.pause().filter(|until| *until > now);
         [expiry, compaction, retry, resume, self.room.next_attempt()].into_iter().flatten().min()
     }
 
@@ -235,7 +237,6 @@ impl Writer {
 
     /// While the disk is full only deletions are tried: they need little, and the reserve was given up for them.
     fn without_refused_puts(&mut self, requests: Vec<Request>) -> Vec<Request> {
-        self.recover_room();
         let Some(why) = self.room.refusal() else {
             return requests;
         };
@@ -335,7 +336,7 @@ impl Writer {
         // A backup has the files open: examining the WAL now would take its locks away.
         let files = Arc::clone(&self.shared.files);
         let Ok(_guard) = files.try_lock() else {
-            self.lose("a backup has to end before the store can be opened again".to_owned(), backoff);
+            self.lose("a backup or a move has to end before the store can be opened again".to_owned(), backoff);
             return;
         };
         let file = self.shared.directory.read().join(store::FILE);
@@ -460,7 +461,6 @@ impl Writer {
 
     fn health(&mut self) -> Result<(), StorageError> {
         self.write_refusal()?;
-        self.recover_room();
         self.room.refusal().map_or(Ok(()), Err)
     }
 
@@ -623,11 +623,12 @@ impl Writer {
         stats::set(&self.shared.stats.keys, self.index.len() as u64);
     }
 
+    /// Looks whether a disk that was full has room again.
     fn recover_room(&mut self) {
-        if self.room.refusal().is_some() {
+        if self.room.next_attempt().is_some_and(|at| at <= Instant::now()) {
             self.measure();
+            self.room.recover();
         }
-        self.room.recover();
     }
 
     /// Empties the WAL into the file, so that a test can look at the file's size.

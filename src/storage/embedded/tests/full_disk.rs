@@ -114,3 +114,24 @@ async fn deletions_and_compaction_make_room_on_a_full_file_system() {
     until_committed(&store, "/registry/next", &big(1)).await;
     assert_eq!(contents(&store).await.len(), 1);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_store_in_trouble_does_not_spin() {
+    let dirs = [tempfile::tempdir().expect("a directory"), tempfile::tempdir().expect("a directory")];
+    let full = open(dirs[0].path());
+    inspect(&full, |writer| writer.with_store(|store| store.limit_pages(100)).expect("open").expect("limited")).await;
+    let (_, why) = write_until_full(&full).await;
+    assert!(matches!(why, StorageError::Full(_)), "{why}");
+    let greedy = EmbeddedOptions { reserve_bytes: 1 << 60, ..options(dirs[1].path()) };
+    let unreserved = Embedded::open(greedy).expect("a reserve that cannot be had is no reason not to start");
+
+    // A key that lives for a second is the clock.
+    let op = Op::Put { value: "x".into(), ttl: Some(Duration::from_secs(1)) };
+    let put = suite::committed(unreserved.write(suite::write("/registry/a", Expect::Absent, op)).await);
+    let mut watch = unreserved.watch("", put, 4).await.expect("a watch");
+    suite::events_until(&mut watch, put + 1).await;
+    for store in [&full, &unreserved] {
+        let turns = store.stats().turns.load(std::sync::atomic::Ordering::Relaxed);
+        assert!(turns < 200, "{turns} turns");
+    }
+}
