@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::{
     Endpoints, Scope, body, create::fill_namespace, encode, list,
     options::WriteOptions,
+    ownership,
 };
 use crate::{
     admission::Operation,
@@ -20,13 +21,16 @@ impl Endpoints {
         let accepted = encode::accepted(cx, scope, false)?;
         let mut object = body::read(cx, scope, options.field_validation).await?;
         fill_namespace(scope, &mut object)?;
+        let manager = ownership::manager(cx, &options.field_manager);
+        if scope.subresource.is_none() {
+            ownership::track(scope, &manager, None, &mut object);
+        }
         let value = options.to_value("CreateOptions", &cx.query);
         let user = cx.user.clone().ok_or_else(|| ApiError::internal("no user found for request"))?;
         let admission = self.admission_for(cx, scope, Operation::Create, options.dry_run, &value)?;
         admission.mutate(Some(&mut object), None).await?;
         use crate::registry::store::Admit;
         admission.admit(Some(&object), None).await?;
-        let manager = super::ownership::manager(cx, &options.field_manager);
         let context = CallContext {
             namespace: scope.namespace,
             name: scope.name,

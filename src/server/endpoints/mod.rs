@@ -79,6 +79,10 @@ impl Endpoints {
         // The meaning of the request is read all along while its body and warnings are taken.
         let info = cx.info.clone();
         let scope = Scope::new(&info, row, version)?;
+        if matches!(row.resource.behaviour, Behaviour::Call(_)) && !scope.name.is_empty() {
+            // What is answered and not stored has no paths of its own.
+            return Err(unknown_resource());
+        }
         let verb = scope.verb(&cx.parts.method)?;
         if !row.resource.typed_items && !router_accepts(&accept_header(&cx.parts.headers)) {
             let watchable = matches!(verb, Verb::Get | Verb::List | Verb::Watch) && scope.subresource.is_none() && scope.name.is_empty();

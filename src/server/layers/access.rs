@@ -62,12 +62,13 @@ impl Layer for Access {
 /// Keeps `guard` as long as the answer streams.
 fn held(mut response: Response, guard: impl Send + Sync + 'static) -> Response {
     use futures_util::StreamExt;
-    if let Body::Stream(stream) = std::mem::replace(response.body_mut(), Body::Empty) {
-        let guard = std::sync::Arc::new(guard);
-        *response.body_mut() = Body::Stream(Box::pin(stream.inspect(move |_| {
+    *response.body_mut() = match std::mem::replace(response.body_mut(), Body::Empty) {
+        Body::Stream(stream) => Body::Stream(Box::pin(stream.inspect(move |_| {
             let _ = &guard;
-        })));
-    }
+        }))),
+        // A refusal, for example.
+        whole => whole,
+    };
     response
 }
 
