@@ -338,7 +338,9 @@ impl Store {
         match given {
             None if !write.strategy.allow_unconditional_update() => return Err(self.version_required(&new)),
             Some(revision) if revision != entry.mod_revision() => return Err(self.modified(entry.name())),
-            _ => {}
+            Some(_) => {}
+            // The client takes whatever is there, so the write is one of the newest version.
+            None => new.set(&["metadata", "resourceVersion"], entry.mod_revision().to_string()),
         }
         if let Some(uid) = new.at(&["metadata", "uid"]).and_then(Value::as_str)
             && !uid.is_empty()

@@ -59,7 +59,9 @@ pub fn cells(group: &str, kind: &str, columns: usize) -> Cells {
         return own;
     }
     Arc::new(move |object: &Value, _now| {
-        let mut cells = vec![Value::from(object.str_at(&["metadata", "name"]))];
+        // Kinds without a printer have a name and the time they were made.
+        let made = object.at(&["metadata", "creationTimestamp"]).cloned().unwrap_or_default();
+        let mut cells = vec![Value::from(object.str_at(&["metadata", "name"])), made];
         cells.resize(columns.max(1), Value::Null);
         cells
     })

@@ -53,6 +53,13 @@ impl Strategy for Role {
         self.validate(new, Some(old), errors);
     }
 
+    /// An empty list comes back from upstream's store as none.
+    fn canonicalise(&self, new: &mut Value) {
+        if new.array_at(&["rules"]).is_empty() {
+            new.set(&["rules"], Value::Null);
+        }
+    }
+
     fn validate_name(&self, name: &str, prefix: bool) -> Messages {
         name_is_path_segment(name, prefix)
     }
