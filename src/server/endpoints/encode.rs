@@ -146,8 +146,3 @@ pub fn go_type(scope: &Scope<'_>) -> String {
     let group = scope.resource.group.split('.').next().filter(|group| !group.is_empty()).unwrap_or("core");
     format!("*{group}.{}", scope.resource.kind)
 }
-
-/// A whole body or pieces, whichever is there.
-pub fn json_response(status: u16, body: Vec<u8>) -> Response {
-    respond::response(status, "application/json", Body::Full(body.into()))
-}
