@@ -100,10 +100,16 @@ pub fn partial_metadata(object: &Value, version: MetaVersion) -> Value {
 
 /// Answers with one object that was read.
 pub fn entry_response(cx: &Exchange, scope: &Scope<'_>, accepted: Accepted, entry: &Arc<Entry>) -> Result<Response, ApiError> {
-    if accepted.format == Format::Json && accepted.transform == Transform::None && respond::style(cx, accepted) == Style::Compact {
-        return Ok(respond::json_bytes(200, json(scope, entry)?));
+    match (accepted.transform, accepted.format) {
+        (Transform::None, Format::Json) if respond::style(cx, accepted) == Style::Compact => {
+            Ok(respond::json_bytes(200, json(scope, entry)?))
+        }
+        (Transform::None, Format::Protobuf | Format::Yaml) => {
+            let bytes = formatted(scope, entry, accepted.format)?;
+            Ok(respond::response(200, accepted.format.media_type(), Body::Full(bytes)))
+        }
+        _ => object_response(cx, scope, accepted, 200, object(scope, entry)?),
     }
-    object_response(cx, scope, accepted, 200, object(scope, entry)?)
 }
 
 /// Answers with an object that was written.

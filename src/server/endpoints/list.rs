@@ -72,10 +72,15 @@ pub(super) async fn read_page(scope: &Scope<'_>, options: &ListOptions, selector
     let source = source(scope, options, token.as_ref()).await?;
     // A list "at any version" is served whole, whatever its limit says.
     let limit = if options.resource_version == "0" && token.is_none() { 0 } else { usize::try_from(options.limit).unwrap_or(0) };
-    let start = token.as_ref().map_or("", |token| token.start.as_str());
+    // A token counts from the collection it was made for; the cache counts from the resource.
+    let start = match &token {
+        None => String::new(),
+        Some(token) if scope.namespace.is_empty() => token.start.clone(),
+        Some(token) => format!("{}/{}", scope.namespace, token.start),
+    };
     match source {
-        Source::Cache(snapshot) => Ok(page_of(scope, &snapshot, selectors, start, limit)),
-        Source::History(revision) => history_page(scope, revision, selectors, start, limit).await,
+        Source::Cache(snapshot) => Ok(page_of(scope, &snapshot, selectors, &start, limit)),
+        Source::History(revision) => history_page(scope, revision, selectors, &start, limit).await,
     }
 }
 
@@ -140,11 +145,17 @@ fn page_of(scope: &Scope<'_>, snapshot: &Snapshot, selectors: &Selectors, start:
     if full {
         let rest = entries.count();
         if rest > 0 {
-            page.continue_token = page.items.last().map_or(String::new(), |last| Token::after(last.path(), page.revision));
+            page.continue_token = page.items.last().map_or(String::new(), |last| Token::after(below(scope, last.path()), page.revision));
             page.remaining = everything.then_some(rest as i64);
         }
     }
     page
+}
+
+/// A path of the resource as the collection of this request counts it.
+fn below<'a>(scope: &Scope<'_>, path: &'a str) -> &'a str {
+    let inside = path.strip_prefix(scope.namespace).and_then(|rest| rest.strip_prefix('/'));
+    if scope.namespace.is_empty() { path } else { inside.unwrap_or(path) }
 }
 
 /// Most keys read from the history at once.
@@ -170,7 +181,7 @@ async fn history_page(scope: &Scope<'_>, revision: Revision, selectors: &Selecto
             if limit > 0 && page.items.len() == limit {
                 if at + 1 < count || more {
                     let last = page.items.last().map_or("", |entry| entry.path());
-                    page.continue_token = Token::after(last, revision);
+                    page.continue_token = Token::after(below(scope, last), revision);
                     if selectors.is_everything() {
                         page.remaining = store.count_after(&prefix, &next, revision).await.ok().map(|count| count as i64);
                     }
@@ -192,11 +203,10 @@ fn expired(scope: &Scope<'_>, error: ApiError, page: &Page, start: &str) -> ApiE
     if start.is_empty() && page.items.is_empty() {
         return error;
     }
-    let _ = scope;
     let mut error = ApiError::expired(
         "The provided continue parameter is too old to display a consistent list result. You can start a new list without the continue parameter, or use the continue token in this response to retrieve the remainder of the results. Continuing with the provided token results in an inconsistent list - objects that were created, modified, or deleted between the time the first chunk was returned and now may show up in the list.",
     );
-    error.continue_token = Token::inconsistent(start);
+    error.continue_token = Token::inconsistent(below(scope, start));
     error
 }
 

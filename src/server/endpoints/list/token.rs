@@ -71,11 +71,12 @@ fn decode(text: &str) -> Result<Token, String> {
     if start.is_empty() {
         return Err(format!("encoded start key empty (version {VERSION})"));
     }
-    let climbs = start.split('/').any(|part| part == "." || part == "..") || start.contains("//") || start.starts_with('/');
+    let climbs = start.split('/').any(|part| part == "." || part == "..") || start.contains("//");
     if climbs {
         return Err(start.to_owned());
     }
-    Ok(Token { revision: u64::try_from(revision).ok(), start: start.to_owned() })
+    let start = start.strip_prefix('/').unwrap_or(start).to_owned();
+    Ok(Token { revision: u64::try_from(revision).ok(), start })
 }
 
 /// Go's words for text that is no base64: where its decoder stumbles.
