@@ -10,7 +10,7 @@ use crate::{
     api::ApiError,
     codec::{self, Format},
     object::{Style, Value, to_vec},
-    registry::store::Stored,
+    registry::{resource::Behaviour, store::Stored},
     server::{
         context::Exchange,
         http::{Body, Response},
@@ -28,7 +28,9 @@ use crate::{
 /// # Errors
 /// The handler's 406.
 pub fn accepted(cx: &Exchange, scope: &Scope<'_>, stream: bool) -> Result<Accepted, ApiError> {
-    let offer = Offer { table: !scope.is_scale(), metadata: !scope.is_scale(), stream, protobuf: !scope.resource.typed_items };
+    // What is answered and not stored has no columns.
+    let table = !scope.is_scale() && !matches!(scope.resource.behaviour, Behaviour::Call(_));
+    let offer = Offer { table, metadata: !scope.is_scale(), stream, protobuf: !scope.resource.typed_items };
     negotiate(&accept_header(&cx.parts.headers), offer).ok_or_else(|| not_acceptable(stream))
 }
 
