@@ -3,6 +3,8 @@
 
 use std::sync::Arc;
 
+use futures_util::future::{BoxFuture, ready};
+
 use crate::object::Value;
 
 /// Reads cached objects in their storage version.
@@ -12,6 +14,12 @@ pub trait ObjectReader: Send + Sync {
 
     /// The objects of one namespace, or of all for `None`, in key order. Shares the objects, copies none.
     fn list(&self, group: &str, resource: &str, namespace: Option<&str>) -> Vec<Arc<Value>>;
+
+    /// Ends when the resource's objects are as new as the store was at the call. Only for decisions that an
+    /// acknowledged write must not be missing from; what is asked for next is read as ever.
+    fn caught_up<'a>(&'a self, _group: &'a str, _resource: &'a str) -> BoxFuture<'a, ()> {
+        Box::pin(ready(()))
+    }
 
     /// A number that changes whenever any object of the resource does, and never comes back.
     fn version(&self, group: &str, resource: &str) -> u64;

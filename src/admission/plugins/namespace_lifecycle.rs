@@ -33,12 +33,22 @@ impl Plugin for NamespaceLifecycle {
     }
 
     fn admit<'a>(&'a self, request: &'a Attributes<'a>, _object: Option<&'a mut Value>, _old: Option<&'a Value>) -> AdmissionFuture<'a> {
-        Box::pin(std::future::ready(self.judge(request)))
+        Box::pin(self.judge(request))
     }
 }
 
 impl NamespaceLifecycle {
-    fn judge(&self, request: &Attributes<'_>) -> Result<(), ApiError> {
+    /// A namespace that was made a moment ago may not have reached the cache yet.
+    async fn namespace(&self, name: &str) -> Option<Arc<Value>> {
+        let get = || self.reader.get("", "namespaces", "", name);
+        if let Some(found) = get() {
+            return Some(found);
+        }
+        self.reader.caught_up("", "namespaces").await;
+        get()
+    }
+
+    async fn judge(&self, request: &Attributes<'_>) -> Result<(), ApiError> {
         let about_namespace = request.group.is_empty() && request.resource == "namespaces";
         if about_namespace {
             let refused = request.operation == Operation::Delete && IMMORTAL.contains(&request.name);
@@ -54,8 +64,7 @@ impl NamespaceLifecycle {
         {
             return Ok(());
         }
-        // The cache shows every acknowledged write by the time the request got here: nothing to wait for.
-        let Some(namespace) = self.reader.get("", "namespaces", "", request.namespace) else {
+        let Some(namespace) = self.namespace(request.namespace).await else {
             return Err(ApiError::not_found(NAMESPACES, request.namespace));
         };
         if namespace.str_at(&["status", "phase"]) != "Terminating" {
