@@ -93,5 +93,9 @@ fn embedded_options(store: &EmbeddedStore, retention: std::time::Duration) -> Em
     let mut options = EmbeddedOptions::new(data_directory(&store.path));
     options.reserve_bytes = store.reserve;
     options.retention = retention;
+    options.on_commit = |rows, took| {
+        metrics().storage_commit_writes.observe(rows as f64);
+        metrics().storage_commit_seconds.observe(took.as_secs_f64());
+    };
     options
 }

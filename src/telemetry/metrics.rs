@@ -248,6 +248,18 @@ table! {
     storage_revision: Gauge = "kenter_storage_revision", "Newest revision of the store";
     storage_compacted_revision: Gauge = "kenter_storage_compacted_revision", "Oldest revision that reads may ask for";
     storage_healthy: Gauge = "kenter_storage_healthy", "Whether the store takes writes";
+    storage_failed_commits_total: Counter = "kenter_storage_failed_commits", "Commits of the embedded store that failed";
+    storage_reopened_total: Counter = "kenter_storage_reopened",
+        "Times that the embedded store was closed after an I/O error, checked and opened again";
+    storage_checkpoints_total: Counter = "kenter_storage_checkpoints", "Checkpoints of the embedded store while idle";
+    storage_keys: Gauge = "kenter_storage_keys", "Keys that exist in the embedded store";
+    storage_wal_bytes: Gauge = "kenter_storage_wal_bytes", "Size of the embedded store's write-ahead log in bytes";
+    storage_pages: GaugeVector<1> = "kenter_storage_pages",
+        "Pages of the embedded store by state: used, free", ["state"];
+    storage_free_disk_bytes: Gauge = "kenter_storage_free_disk_bytes",
+        "Bytes that may still be written to the disk of the embedded store";
+    storage_last_backup_timestamp_seconds: Gauge = "kenter_storage_last_backup_timestamp_seconds",
+        "When this process last made a good backup; 0 for never";
 
     // Who and whether.
     authenticated_user_requests: Vector<1, BareCounter> = "authenticated_user_requests",

@@ -77,6 +77,9 @@ pub struct EmbeddedOptions {
     pub retention: Duration,
     /// Open the store though its WAL is damaged, and lose the commits from the damage on. Default false.
     pub accept_damaged_wal: bool,
+    /// Told of each durable commit on the writer's thread: rows in it, and time from its beginning until it was
+    /// on the disk. Default: nothing.
+    pub on_commit: fn(usize, Duration),
 }
 
 impl EmbeddedOptions {
@@ -87,6 +90,7 @@ impl EmbeddedOptions {
             reserve_bytes: 32 << 20,
             retention: Duration::from_secs(300),
             accept_damaged_wal: false,
+            on_commit: |_, _| (),
         }
     }
 }
@@ -189,6 +193,11 @@ impl Embedded {
         let file = self.directory().join(store::FILE);
         let size = |path: &Path| std::fs::metadata(path).map_or(0, |meta| meta.len());
         (size(&file), size(&store::companion(&file, "-wal")))
+    }
+
+    /// Bytes that may still be written to the disk of the store; `None` where it does not say.
+    pub fn free_disk(&self) -> Option<u64> {
+        system::free_bytes(&self.directory()).ok()
     }
 
     /// Changes what may change without opening again.

@@ -73,6 +73,7 @@ pub(super) struct Writer {
     /// After a failure: expiry and checkpoints not before this.
     pause: Option<Instant>,
     accept_damaged_wal: bool,
+    on_commit: fn(usize, Duration),
 }
 
 /// Opens the store and starts its thread.
@@ -117,9 +118,11 @@ pub(super) fn start(
         dirty: 0,
         pause: None,
         accept_damaged_wal: options.accept_damaged_wal,
+        on_commit: options.on_commit,
     };
     writer.limit_wal();
     writer.measure();
+    stats::set(&shared.stats.healthy, 1);
     let runtime = Builder::new_current_thread().enable_time().build().map_err(OpenError::Thread)?;
     let thread = std::thread::Builder::new()
         .name("storage-writer".to_owned())
@@ -176,6 +179,8 @@ impl Writer {
         }
         self.read();
         self.compact();
+        let healthy = self.write_refusal().is_ok() && self.room.refusal().is_none();
+        stats::set(&self.shared.stats.healthy, u64::from(healthy));
     }
 
     /// When something is to be done though nobody asks.
@@ -249,7 +254,10 @@ impl Writer {
         let started = Instant::now();
         match self.store()?.commit(rows) {
             Ok(()) => {
-                self.shared.stats.committed(rows.len(), started.elapsed());
+                let stats = &self.shared.stats;
+                stats::add(&stats.commits, 1);
+                stats::add(&stats.committed_rows, rows.len() as u64);
+                (self.on_commit)(rows.len(), started.elapsed());
                 self.dirty += rows.iter().map(|row| store::disk_cost(&row.value)).sum::<u64>();
                 Ok(())
             }

@@ -87,6 +87,9 @@ async fn a_full_file_system_gives_up_the_reserve_and_recovers_when_something_els
     assert!(matches!(why, StorageError::Full(_)), "{why}");
     assert!(!dir.join("reserve").exists(), "the reserve was given up");
     assert!(matches!(store.health().await, Err(StorageError::Full(_))));
+    // A turn of its own: the one before has ended.
+    inspect(&store, |_| ()).await;
+    assert_eq!(store.stats().healthy.load(std::sync::atomic::Ordering::Relaxed), 0);
     assert_reads_go_on(&store, &acknowledged).await;
 
     std::fs::remove_file(&ballast).expect("removed");
