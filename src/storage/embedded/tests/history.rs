@@ -8,15 +8,6 @@ fn open_with(dir: &Path, retention: Duration) -> Arc<Embedded> {
     Embedded::open(EmbeddedOptions { retention, ..options(dir) }).expect("the store opens")
 }
 
-async fn wait_for(mut condition: impl FnMut() -> bool) {
-    suite::within(async {
-        while !condition() {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    })
-    .await;
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn superseded_revisions_are_forgotten_after_the_retention() {
     let dir = tempfile::tempdir().expect("a directory");

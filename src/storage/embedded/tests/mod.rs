@@ -93,6 +93,15 @@ async fn until_committed(store: &Arc<Embedded>, key: &str, value: &str) -> Revis
     .await
 }
 
+async fn wait_for(mut condition: impl FnMut() -> bool) {
+    suite::within(async {
+        while !condition() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    })
+    .await;
+}
+
 fn assert_unavailable<T: std::fmt::Debug>(result: Result<T, StorageError>, words: &str) {
     match result {
         Err(StorageError::Unavailable(why)) => assert!(why.contains(words), "{why:?} should say {words:?}"),
