@@ -330,6 +330,11 @@ impl ErrorList {
     pub fn retain(&mut self, keep: impl FnMut(&FieldError) -> bool) {
         self.0.retain(keep);
     }
+    /// Keeps the first of several errors that read the same.
+    pub fn dedup(&mut self) {
+        let mut seen = std::collections::HashSet::new();
+        self.0.retain(|error| seen.insert(error.to_string()));
+    }
 }
 
 impl IntoIterator for ErrorList {

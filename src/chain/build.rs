@@ -22,7 +22,7 @@ use crate::{
         completed::{Authentication, RuntimeConfig},
     },
     registry::{
-        builtin::{self, Wiring},
+        builtin::{self, Wiring, core::pod::PodPolicy},
         catalog::{Catalog, Row},
         resource::{Behaviour, Resource},
         selectable::FieldAttributes,
@@ -108,6 +108,7 @@ fn create_kube_apiserver_config(
         reader: shared.reader.clone(),
         authorizer: authorizer.clone(),
         authenticators: authenticators.clone(),
+        pods: PodPolicy { allow_privileged: options.api.allow_privileged },
     };
     Ok(KubeApiServerConfig { endpoints: Arc::new(endpoints), wiring, authorizer, authenticators })
 }

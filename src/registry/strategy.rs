@@ -6,7 +6,7 @@ use jiff::Timestamp;
 
 pub use crate::api::names::{name_is_dns_label, name_is_dns_subdomain, name_is_dns1035_label, name_is_path_segment};
 use crate::{
-    api::{ApiError, ErrorList, names::Messages},
+    api::{ApiError, ErrorList, names::Messages, warnings::Warnings},
     object::Value,
     schema::ownership::{FieldSet, Pattern},
 };
@@ -20,6 +20,8 @@ pub struct StrategyContext<'a> {
     pub now: Timestamp,
     pub user: &'a str,
     pub groups: &'a [String],
+    /// Where a strategy tells the client of what it changed.
+    pub warnings: &'a Warnings,
 }
 
 /// How a resource answers a deletion that is not immediate.

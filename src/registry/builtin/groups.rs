@@ -16,6 +16,7 @@ pub struct Wiring {
     pub reader: Arc<dyn crate::registry::reader::ObjectReader>,
     pub authorizer: Arc<crate::auth::authz::Union>,
     pub authenticators: Arc<crate::auth::authn::Authenticators>,
+    pub pods: core::pod::PodPolicy,
 }
 
 /// A strategy of its own, or what answers instead of a store; `None`: the default strategy.

@@ -5,7 +5,7 @@
 //! default strategy.
 
 mod apps;
-mod core;
+pub mod core;
 pub mod defaults;
 mod groups;
 pub mod rbac;

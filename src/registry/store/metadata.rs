@@ -28,7 +28,7 @@ pub fn before_create(resource: &Resource, write: &WriteContext<'_>, new: &mut Va
     let mut errors = ErrorList::new();
     validate_object_meta(new, resource.namespaced, &|name, prefix| write.strategy.validate_name(name, prefix), &mut errors);
     write.strategy.validate_create(&write.cx, new, &mut errors);
-    refuse(resource, new, &errors)?;
+    refuse(resource, new, errors)?;
     write.strategy.canonicalise(new);
     Ok(())
 }
@@ -54,16 +54,21 @@ pub fn before_update(resource: &Resource, write: &WriteContext<'_>, new: &mut Va
     let mut errors = ErrorList::new();
     validate_object_meta_update(new, old, &mut errors);
     write.strategy.validate_update(&write.cx, new, old, &mut errors);
-    refuse(resource, new, &errors)?;
+    refuse(resource, new, errors)?;
     write.strategy.canonicalise(new);
     Ok(())
 }
 
-fn refuse(resource: &Resource, new: &Value, errors: &ErrorList) -> Result<(), ApiError> {
+fn refuse(resource: &Resource, new: &Value, mut errors: ErrorList) -> Result<(), ApiError> {
     if errors.is_empty() {
         return Ok(());
     }
-    Err(ApiError::invalid(&resource.group, &resource.kind, Meta::of(new).name(), errors))
+    // Where upstream's declarative rules run, which is everywhere but in these, what was said twice is said once.
+    let twice = resource.typed_items || matches!(&*resource.group, "apiextensions.k8s.io" | "apiregistration.k8s.io");
+    if !twice {
+        errors.dedup();
+    }
+    Err(ApiError::invalid(&resource.group, &resource.kind, Meta::of(new).name(), &errors))
 }
 
 /// Whether a write would change nothing: everything equal but the resourceVersion and the times of managedFields.

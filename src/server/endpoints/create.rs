@@ -157,7 +157,7 @@ impl<'a> Admission<'a> {
         WriteContext {
             strategy: scope.strategy(),
             version: scope.hub(),
-            cx: StrategyContext { namespace: scope.namespace, now: self.now, user: &self.user.name, groups: &self.user.groups },
+            cx: StrategyContext { namespace: scope.namespace, now: self.now, user: &self.user.name, groups: &self.user.groups, warnings: self.warnings },
             dry_run: self.dry_run,
             ttl: self.ttl,
         }

@@ -1,0 +1,84 @@
+//! Pods, at full depth: every rule of their spec and status, their subresources, and what templates of workloads
+//! share with them.
+//!
+//! Rules run on decoded and defaulted trees: what is missing is Go's zero value, and null members are gone. Feature
+//! gates have their defaults of 1.37. Errors come in upstream's order and words; where upstream walks a map in random
+//! order, names go in order here. Mirrors kubernetes `pkg/apis/core/validation/validation.go`, `pkg/api/pod`,
+//! `pkg/registry/core/pod`.
+//!
+//! Read next: [`strategy`] for the endpoints, `spec` for the order of rules, [`template`] for workloads.
+
+mod annotations;
+mod claim_template;
+mod containers;
+mod difference;
+mod disabled;
+mod disks;
+mod env;
+mod mounts;
+mod network;
+mod options;
+mod probes;
+mod projected;
+mod qos;
+mod quantities;
+mod resize;
+mod resources;
+mod scheduling;
+mod security;
+mod shown;
+mod spec;
+mod status;
+mod strategy;
+mod template;
+mod update;
+mod view;
+mod volumes;
+mod warnings;
+mod windows;
+
+use std::sync::Arc;
+
+pub use claim_template::validate_claim_spec;
+pub use options::{PodOptions, PodPolicy};
+pub use projected::validate_signer_name;
+pub use quantities::{Amounts, List, aggregate, has_pod_level_resources};
+pub use resources::validate_container_resource_name;
+pub use scheduling::{
+    validate_node_selector, validate_node_selector_term, validate_preferred_terms, validate_tolerations,
+};
+pub use spec::validate_overhead;
+pub use status::set_condition;
+pub use strategy::{EphemeralContainersStrategy, PodStatusStrategy, PodStrategy, ResizeStrategy};
+pub use template::{prepare_template, validate_pod_template_spec};
+pub use warnings::{
+    claim_warnings, deprecated_node_label, node_selector_term_warnings, template_warnings, workload_name_warning,
+};
+
+use crate::{
+    api::Path,
+    registry::{
+        builtin::Wiring,
+        resource::{Behaviour, SubresourceBehaviour},
+    },
+};
+
+/// What upstream tells errors at that are about no field: an empty path, which prints as `[]`.
+static ROOT: Path<'static> = Path::ROOT;
+static EMPTY_PATH: Path<'static> = ROOT.key("");
+
+/// How pods are stored.
+pub fn behaviour(wiring: &Wiring) -> Behaviour {
+    Behaviour::Stored { strategy: Arc::new(PodStrategy { policy: wiring.pods }), lifecycle: None }
+}
+
+/// How a subresource of pods behaves; `None` where others know it.
+pub fn subresource(wiring: &Wiring, name: &str) -> Option<SubresourceBehaviour> {
+    let policy = wiring.pods;
+    Some(match name {
+        "status" => SubresourceBehaviour::Part(Arc::new(PodStatusStrategy { policy })),
+        "ephemeralcontainers" => SubresourceBehaviour::Part(Arc::new(EphemeralContainersStrategy { policy })),
+        "resize" => SubresourceBehaviour::Part(Arc::new(ResizeStrategy { policy })),
+        _ => return None,
+    })
+}
