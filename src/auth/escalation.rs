@@ -215,10 +215,10 @@ mod tests {
         let world = world();
         let escalate = rule(GROUP, "roles", "escalate", "new");
         // By name it helps updates only: a POST has no name in its path.
-        assert!(check(&world, &[escalate.clone()], "roles", &role("secrets", "get"), None).is_err());
+        assert!(check(&world, std::slice::from_ref(&escalate), "roles", &role("secrets", "get"), None).is_err());
         assert!(check(&world, &[escalate], "roles", &role("secrets", "get"), Some(&role("x", "y"))).is_ok());
         let bind = rule(GROUP, "clusterroles", "bind", "big");
-        assert!(check(&world, &[bind.clone()], "rolebindings", &to("ClusterRole", "big"), None).is_ok());
+        assert!(check(&world, std::slice::from_ref(&bind), "rolebindings", &to("ClusterRole", "big"), None).is_ok());
         assert!(check(&world, &[bind], "rolebindings", &to("ClusterRole", "other"), None).is_err());
     }
 

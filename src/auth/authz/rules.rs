@@ -214,13 +214,14 @@ pub fn missing(owned: &[PolicyRule], wanted: &[PolicyRule]) -> Result<Vec<Policy
 /// The lines a refusal lists: permissions on one resource (and name) merged, sorted, without repetitions.
 pub fn describe_missing(missing: Vec<PolicyRule>) -> String {
     let mut merged: Vec<PolicyRule> = Vec::new();
-    let mut places: HashMap<(Vec<String>, Vec<String>, Vec<String>), usize> = HashMap::new();
+    // By the rule without its verbs.
+    let mut places: HashMap<PolicyRule, usize> = HashMap::new();
     for rule in missing {
         if !rule.non_resource_urls.is_empty() {
             merged.push(rule);
             continue;
         }
-        let key = (rule.api_groups.clone(), rule.resources.clone(), rule.resource_names.clone());
+        let key = PolicyRule { verbs: Vec::new(), ..rule.clone() };
         match places.get(&key) {
             Some(&at) => merged[at].verbs.extend(rule.verbs),
             None => {
