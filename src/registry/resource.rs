@@ -93,6 +93,12 @@ pub trait VersionSchema: Send + Sync {
 
     /// Fills defaults, in place.
     fn default(&self, object: &mut Value);
+
+    /// The schema as its author wrote it (`openAPIV3Schema`), descriptions included: published documents are made of it.
+    /// `None` for built-in kinds and for custom resources without one.
+    fn written_schema(&self) -> Option<Value> {
+        None
+    }
 }
 
 /// Makes the cells of a row: object in this version, time of the request.

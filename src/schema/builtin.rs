@@ -8,7 +8,8 @@
 //! L  go  item  list type or -  keys,…  m if a protobuf message of its own
 //! M  go  value  map type or -
 //! O  go  name                        then a line "␠variant  tag" each
-//! T  go  name  flags  unions         flags: o has an OpenAPI definition, a atomic; then its members:
+//! T  go  name  flags  unions  required   flags: o has an OpenAPI definition, a atomic; required: the order in which OpenAPI lists
+//!                                    required members, where it is not that of the tags; then its members:
 //! ␠name  type  flags  tag or -  …    flags: p pointer, e omitempty, z omitzero, r required, m merge, k retainKeys, x replace,
 //!                                    n nil differs from empty, G granular where its type is atomic
 //!                                    then i= embedded in, k= merge key, g= gates, e= enumeration, d= shown default, D= default
@@ -166,6 +167,7 @@ fn structure(mut columns: Columns, members: &[&'static str]) -> Struct {
     let name = columns.key();
     let flags = columns.text();
     let unions = columns.text();
+    let required_order = keys(columns.text(), ',');
     let mut fields = Vec::with_capacity(members.len());
     let mut wire = Vec::with_capacity(members.len());
     for line in members {
@@ -193,6 +195,7 @@ fn structure(mut columns: Columns, members: &[&'static str]) -> Struct {
         embedded_resource: false,
         openapi: flags.contains('o'),
         unions: json(unions),
+        required_order,
         rest: None,
         printed: Box::default(),
     }

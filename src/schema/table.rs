@@ -293,6 +293,8 @@ pub struct Struct {
     pub openapi: bool,
     /// `x-kubernetes-unions` as OpenAPI shows it.
     pub unions: Option<Box<Value>>,
+    /// The order in which OpenAPI lists required members, where it is not that of [`Struct::wire`].
+    pub required_order: Box<[Key]>,
     /// Indices of the fields that Go prints whether set or not.
     pub(super) printed: Box<[u32]>,
 }

@@ -128,15 +128,23 @@ class Generator:
         flags = "o" if fact.get("openapi") else ""
         flags += "a" if extensions.get("x-kubernetes-map-type") == "atomic" else ""
         unions = extensions.get("x-kubernetes-unions")
-        head = ["T", short_go(fact["go"]), name, flags, compact(unions) if unions else ""]
         fields, embedded = {}, []
         self.members(fact, fields, embedded, [])
+        head = ["T", short_go(fact["go"]), name, flags, compact(unions) if unions else ""]
+        head += self.required_order(fields)
         yield "\t".join(head)
         order = sorted(fields, key=lambda json_name: json_name.encode())
         for json_name in order:
             yield self.field_line(short_go(fact["go"]), *fields[json_name])
         for tag, at in sorted(embedded):
             yield f" @\t{at}\t{tag}"
+
+    def required_order(self, fields):
+        """The order in which OpenAPI lists required members (Go's), where it is not that of the protobuf tags."""
+        required = [field for field, _ in fields.values() if field.get("required")]
+        tag = lambda field: field.get("proto", {}).get("tag", 0)
+        by_tag = sorted(required, key=lambda field: (tag(field), field["json"].encode()))
+        return [] if by_tag == required else [",".join(field["json"] for field in required)]
 
     def members(self, fact, fields, embedded, embedding):
         """Flattens embedded structs; only the outermost level speaks of protobuf."""
