@@ -235,7 +235,8 @@ fn field(name: &'static str, ty: TypeId, mut columns: Columns) -> (Field, Option
             "i" => field.embedded_in = Key::from_static(value),
             "k" => field.merge_key = Key::from_static(value),
             "g" => field.gate = Key::from_static(value),
-            "e" => field.enumeration = keys(value, '|'),
+            // One of the values may be the empty text.
+            "e" => field.enumeration = value.split('|').map(Key::from_static).collect(),
             "d" => field.shown_default = json(value),
             "D" => {
                 field.shown_default = json(value);
