@@ -33,6 +33,7 @@ use super::{
     EventStream, KeyValue, Page, Revision, Storage, StorageError, StorageFuture, Write, WriteOutcome,
 };
 
+mod answers;
 mod backup;
 mod batch;
 mod compaction;
@@ -44,11 +45,13 @@ mod layout;
 mod load;
 mod moving;
 mod reads;
+mod reopen;
 mod room;
 mod row;
 pub mod stats;
 mod store;
 mod system;
+mod upkeep;
 mod wal;
 mod watchers;
 mod writer;

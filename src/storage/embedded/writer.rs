@@ -5,7 +5,6 @@
 //! next one's writes come in.
 
 use std::{
-    path::Path,
     sync::{Arc, atomic::Ordering},
     thread::JoinHandle,
     time::{Duration, Instant},
@@ -14,9 +13,9 @@ use std::{
 use parking_lot::RwLock;
 use tokio::{
     runtime::{Builder, Runtime},
-    sync::{mpsc::Receiver, oneshot},
+    sync::mpsc::Receiver,
 };
-use tracing::{error, info, warn};
+use tracing::warn;
 
 use super::{
     Ask, EmbeddedOptions, OpenError, Request, Shared, batch,
@@ -24,26 +23,19 @@ use super::{
     expiry::{self, Expiry},
     guard::{self, DirectoryLock},
     inbox::Inbox,
-    load::{self, Entry, Index, Loaded},
+    load::{self, Entry, Index},
     reads::Reads,
+    reopen::{FIRST_BACKOFF, examine_wal, lost},
     room::Room,
     row::Row,
     stats,
-    store::{self, Pages, Store, Trouble},
-    wal,
-    watchers::{self, Replayed, WatchAsk, Watchers},
+    store::{self, Store},
+    watchers::{self, Watchers},
 };
-use crate::storage::{Event, Expect, Op, Revision, StorageError, Write, WriteOutcome};
+use crate::storage::{Event, Op, Revision, StorageError, WriteOutcome};
 
 /// Checkpoint when idle and this much went into the WAL since the last one.
-const CHECKPOINT_BYTES: u64 = 4 << 20;
-/// Free pages are given back only in a file of some size: below, keeping them costs nothing.
-const SHRINK_PAGES: u64 = 4096;
-/// Keys deleted in one commit because their time has come.
-const EXPIRE: usize = 64;
-const FIRST_BACKOFF: Duration = Duration::from_millis(200);
-const LAST_BACKOFF: Duration = Duration::from_secs(30);
-
+pub(super) const CHECKPOINT_BYTES: u64 = 4 << 20;
 /// Whether there is a handle.
 pub(super) enum State {
     Open(Store),
@@ -65,14 +57,14 @@ pub(super) struct Writer {
     pub(super) expiry: Expiry,
     pub(super) current: Revision,
     pub(super) compacted: Revision,
-    watchers: Watchers,
+    pub(super) watchers: Watchers,
     pub(super) reads: Reads,
-    compaction: Compaction,
+    pub(super) compaction: Compaction,
     /// Bytes in the WAL that no checkpoint has moved, roughly.
-    dirty: u64,
+    pub(super) dirty: u64,
     /// After a failure: expiry and checkpoints not before this.
-    pause: Option<Instant>,
-    accept_damaged_wal: bool,
+    pub(super) pause: Option<Instant>,
+    pub(super) accept_damaged_wal: bool,
     on_commit: fn(usize, Duration),
 }
 
@@ -129,20 +121,6 @@ pub(super) fn start(
         .spawn(move || writer.run(&runtime))
         .map_err(OpenError::Thread)?;
     Ok((shared, thread))
-}
-
-/// Refuses a WAL whose damage would silently drop commits. No connection may be open.
-pub(super) fn examine_wal(file: &Path, accept_damage: bool) -> Result<(), OpenError> {
-    let path = store::companion(file, "-wal");
-    match wal::examine(&path) {
-        Ok(None) => Ok(()),
-        Ok(Some(damage)) if accept_damage => {
-            warn!(path = %path.display(), frame = damage.frame, commits = damage.commits, "going on with a damaged WAL");
-            Ok(())
-        }
-        Ok(Some(damage)) => Err(OpenError::DamagedWal { path, frame: damage.frame, commits: damage.commits }),
-        Err(source) => Err(OpenError::Io { what: "read", path, source }),
-    }
 }
 
 impl Writer {
@@ -204,7 +182,7 @@ impl Writer {
     }
 
     /// The handle, or why there is none.
-    fn store(&mut self) -> Result<&mut Store, StorageError> {
+    pub(super) fn store(&mut self) -> Result<&mut Store, StorageError> {
         match &mut self.state {
             State::Open(store) => Ok(store),
             State::Lost { reason, .. } => Err(lost(reason)),
@@ -212,13 +190,13 @@ impl Writer {
     }
 
     /// Why nothing at all can be written now.
-    fn write_refusal(&mut self) -> Result<(), StorageError> {
+    pub(super) fn write_refusal(&mut self) -> Result<(), StorageError> {
         self.store()?.in_place().map_err(|why| {
             StorageError::Unavailable(format!("{why}; put it back, or name its new directory in the configuration"))
         })
     }
 
-    fn write(&mut self, requests: Vec<Request>) {
+    pub(super) fn write(&mut self, requests: Vec<Request>) {
         if requests.is_empty() {
             return;
         }
@@ -287,356 +265,15 @@ impl Writer {
         self.watchers.publish(&events, &self.shared.stats);
     }
 
-    fn set_current(&mut self, revision: Revision) {
+    pub(super) fn set_current(&mut self, revision: Revision) {
         self.current = revision;
         self.shared.current.store(revision, Ordering::Release);
         stats::set(&self.shared.stats.keys, self.index.len() as u64);
     }
 
-    fn set_compacted(&mut self, revision: Revision) {
+    pub(super) fn set_compacted(&mut self, revision: Revision) {
         self.compacted = revision;
         self.shared.compacted.store(revision, Ordering::Release);
-    }
-
-    /// What the failure of a statement means for the store and for who asked.
-    fn failed(&mut self, trouble: Trouble) -> StorageError {
-        match trouble {
-            Trouble::Full(text) => {
-                if let State::Open(store) = &self.state {
-                    self.room.ran_out(&text, store);
-                }
-                self.room.refusal().unwrap_or(StorageError::Full(text))
-            }
-            Trouble::Busy(text) => {
-                StorageError::Unavailable(format!("another process holds a lock on the store: {text}"))
-            }
-            Trouble::Lost(_) | Trouble::Damaged(_) => {
-                let reason = trouble.to_string();
-                // Some calls of SQLite report a full disk as any other I/O error.
-                let full = self.room.is_exhausted();
-                let why = if full { StorageError::Full(reason.clone()) } else { lost(&reason) };
-                self.lose(reason, FIRST_BACKOFF);
-                why
-            }
-        }
-    }
-
-    /// Gives the handle up: after an I/O error nobody knows what is on the disk.
-    fn lose(&mut self, reason: String, backoff: Duration) {
-        error!(reason, "the store failed and is closed; it will be checked and opened again");
-        let why = lost(&reason);
-        self.reads.fail(&why);
-        self.compaction.failed(Instant::now(), &why);
-        let state = State::Lost { reason, next: Instant::now() + backoff, backoff };
-        if let State::Open(store) = std::mem::replace(&mut self.state, state) {
-            store.abandon();
-        }
-    }
-
-    fn reopen_if_due(&mut self) {
-        let State::Lost { next, backoff, .. } = &self.state else {
-            return;
-        };
-        let backoff = *backoff;
-        if Instant::now() < *next {
-            return;
-        }
-        // A backup has the files open: examining the WAL now would take its locks away.
-        let files = Arc::clone(&self.shared.files);
-        let Ok(_guard) = files.try_lock() else {
-            self.lose("a backup or a move has to end before the store can be opened again".to_owned(), backoff);
-            return;
-        };
-        let file = self.shared.directory.read().join(store::FILE);
-        match self.open_again(&file).and_then(|(store, loaded)| self.adopt(store, loaded)) {
-            Ok(()) => {
-                stats::add(&self.shared.stats.reopened, 1);
-                info!(revision = self.current, "the store is open again");
-            }
-            Err(reason) => self.lose(reason, (backoff * 2).min(LAST_BACKOFF)),
-        }
-    }
-
-    /// Opens and checks `file`; no connection may be open.
-    pub(super) fn open_again(&mut self, file: &Path) -> Result<(Store, Loaded), String> {
-        self.room.make_way();
-        examine_wal(file, self.accept_damaged_wal).map_err(|e| e.to_string())?;
-        let store = Store::open(file).map_err(|e| e.to_string())?;
-        match load::load(&store) {
-            Ok(loaded) => Ok((store, loaded)),
-            Err(e) => {
-                store.abandon();
-                Err(e.to_string())
-            }
-        }
-    }
-
-    /// Goes on with a store that holds everything that was acknowledged. What it holds beyond was written by a
-    /// commit whose end was not seen; watchers are told of it now.
-    pub(super) fn adopt(&mut self, store: Store, loaded: Loaded) -> Result<(), String> {
-        if let Err(reason) = self.continues(&store, &loaded) {
-            store.abandon();
-            return Err(reason);
-        }
-        let mut unseen = Vec::new();
-        let read = store.scan(self.current, loaded.current, |row| {
-            unseen.push(watchers::event(&row, row.key.into()));
-            true
-        });
-        if let Err(trouble) = read {
-            store.abandon();
-            return Err(trouble.to_string());
-        }
-        self.state = State::Open(store);
-        self.index = loaded.index;
-        self.expiry = loaded.expiry;
-        self.set_compacted(loaded.compacted);
-        self.set_current(loaded.current);
-        if !unseen.is_empty() {
-            self.watchers.publish(&unseen.into(), &self.shared.stats);
-        }
-        self.dirty = CHECKPOINT_BYTES;
-        self.limit_wal();
-        self.measure();
-        Ok(())
-    }
-
-    fn continues(&self, store: &Store, loaded: &Loaded) -> Result<(), String> {
-        if store.identity() != self.shared.identity {
-            return Err(format!("{} is another store", store.path().display()));
-        }
-        if loaded.current < self.current {
-            return Err(format!(
-                "{} ends at revision {}, but revision {} was acknowledged",
-                store.path().display(),
-                loaded.current,
-                self.current
-            ));
-        }
-        Ok(())
-    }
-
-    /// Deletes keys whose time has come, as ordinary writes.
-    fn expire(&mut self) {
-        if self.pause.is_some_and(|until| Instant::now() < until)
-            || self.expiry.next().is_none_or(|at| at > expiry::now())
-        {
-            return;
-        }
-        let mut requests = Vec::new();
-        for key in self.expiry.due(expiry::now(), EXPIRE) {
-            match self.index.get(&*key) {
-                Some(entry) => {
-                    let expect = Expect::ModRevision(entry.mod_rev);
-                    requests.push(Request { write: Write { key, expect, op: Op::Delete }, reply: None });
-                }
-                None => self.expiry.forget(&key),
-            }
-        }
-        let (count, before) = (requests.len() as u64, self.current);
-        self.write(requests);
-        if self.current > before {
-            stats::add(&self.shared.stats.expired_keys, count);
-        } else {
-            self.pause = Some(Instant::now() + Duration::from_secs(1));
-        }
-    }
-
-    fn answer(&mut self, ask: Ask) {
-        match ask {
-            Ask::Read(ask) => match self.store() {
-                Ok(_) => self.reads.begin(ask, &self.index, self.current, self.compacted),
-                Err(why) => drop(ask.reply.send(Err(why))),
-            },
-            Ask::Watch(ask) => self.watch(ask),
-            Ask::Compact(revision, reply) => self.ask_compaction(revision, reply),
-            Ask::Health(reply) => drop(reply.send(self.health())),
-            Ask::Tune { reserve_bytes, retention, reply } => {
-                self.room.resize(reserve_bytes);
-                self.limit_wal();
-                self.compaction.set_retention(retention);
-                let _ = reply.send(());
-            }
-            Ask::Relocate { directory, files, reply } => {
-                let moved = self.relocate(&directory);
-                drop(files);
-                let _ = reply.send(moved);
-            }
-            #[cfg(test)]
-            Ask::Inspect(look) => look(self),
-        }
-    }
-
-    fn health(&mut self) -> Result<(), StorageError> {
-        self.write_refusal()?;
-        self.room.refusal().map_or(Ok(()), Err)
-    }
-
-    fn watch(&mut self, ask: WatchAsk) {
-        let step = self.begin_watch(&ask);
-        if step == Ok(Replayed::Live) {
-            self.watchers.add(ask.prefix, ask.events, &self.shared.stats);
-        }
-        let _ = ask.reply.send(step);
-    }
-
-    fn begin_watch(&mut self, ask: &WatchAsk) -> Result<Replayed, StorageError> {
-        let (current, compacted) = (self.current, self.compacted);
-        if ask.after < compacted {
-            return Err(StorageError::Compacted(compacted));
-        }
-        // Revision 1 is an empty store's: everybody may have seen it.
-        if ask.after > current {
-            return Err(StorageError::Future { asked: ask.after, current });
-        }
-        if ask.after == current {
-            return Ok(Replayed::Live);
-        }
-        match watchers::replay(ask, self.store()?, current) {
-            Ok(seen) if seen == current => Ok(Replayed::Live),
-            // A store that nothing was written to has a revision, but no row of it.
-            Ok(seen) if current == super::FIRST_REVISION && seen == ask.after => Ok(Replayed::Live),
-            Ok(seen) => Ok(Replayed::More(seen)),
-            Err(trouble @ (Trouble::Damaged(_) | Trouble::Busy(_))) => Err(super::reads::read_error(&trouble)),
-            Err(trouble) => Err(self.failed(trouble)),
-        }
-    }
-
-    pub(super) fn read(&mut self) {
-        let State::Open(store) = &self.state else {
-            return;
-        };
-        if let Err(trouble) = self.reads.step(store) {
-            self.failed(trouble);
-        }
-    }
-
-    fn ask_compaction(&mut self, revision: Revision, reply: oneshot::Sender<Result<(), StorageError>>) {
-        if revision > self.current {
-            let _ = reply.send(Err(StorageError::Future { asked: revision, current: self.current }));
-        } else if revision <= self.compacted {
-            let _ = reply.send(Ok(()));
-        } else if let Err(why) = self.write_refusal() {
-            let _ = reply.send(Err(why));
-        } else {
-            self.compaction.ask(revision, reply);
-        }
-    }
-
-    fn compaction_due(&self, now: Instant) -> Option<(Revision, Revision)> {
-        let State::Open(_) = self.state else {
-            return None;
-        };
-        let limit = self.reads.oldest().unwrap_or(Revision::MAX);
-        self.compaction.slice(now, self.compacted, limit)
-    }
-
-    fn compact(&mut self) {
-        let now = Instant::now();
-        self.compaction.tick(now, self.current);
-        let Some((from, to)) = self.compaction_due(now) else {
-            return;
-        };
-        let done = self.write_refusal().and_then(|()| {
-            let done = self.store()?.compact(from, to);
-            done.map_err(|trouble| self.failed(trouble))
-        });
-        match done {
-            Ok(rows) => {
-                self.set_compacted(to);
-                stats::add(&self.shared.stats.compacted_rows, rows as u64);
-                // Each removed row dirties its leaf page at least.
-                self.dirty += rows as u64 * 4096;
-                self.compaction.done(to, rows as u64);
-                if self.compaction_due(now).is_none() {
-                    self.measure();
-                }
-            }
-            Err(why) => self.compaction.failed(now, &why),
-        }
-    }
-
-    /// What is done when nobody waits. Returns whether it did something.
-    fn idle_work(&mut self, now: Instant) -> bool {
-        if self.pause.is_some_and(|until| now < until) || self.write_refusal().is_err() {
-            return false;
-        }
-        self.pause = None;
-        if self.dirty >= CHECKPOINT_BYTES {
-            self.checkpoint();
-            return true;
-        }
-        let pages = self.room.pages();
-        if pages.total > SHRINK_PAGES && pages.free > pages.total / 2 {
-            self.shrink();
-            return true;
-        }
-        false
-    }
-
-    fn checkpoint(&mut self) {
-        let started = Instant::now();
-        let Ok(store) = self.store() else {
-            return;
-        };
-        match store.checkpoint() {
-            Ok(complete) => {
-                self.shared.stats.checkpointed(started.elapsed());
-                self.dirty = 0;
-                if !complete {
-                    // A reader is in the way; the next writes will come back to it.
-                    info!("a checkpoint could not move everything: another process reads the store");
-                }
-                self.measure();
-                self.room.warn_if_low();
-            }
-            Err(trouble) => self.idle_failure(trouble),
-        }
-    }
-
-    fn shrink(&mut self) {
-        let before = self.room.pages().free;
-        let shrunk = self.store().map(|store| store.shrink());
-        if let Ok(Err(trouble)) = shrunk {
-            self.idle_failure(trouble);
-        }
-        self.dirty += 200 * 4096;
-        self.measure();
-        if self.room.pages().free >= before {
-            self.pause = Some(Instant::now() + Duration::from_secs(1));
-        }
-    }
-
-    fn idle_failure(&mut self, trouble: Trouble) {
-        self.pause = Some(Instant::now() + Duration::from_secs(1));
-        self.failed(trouble);
-    }
-
-    fn limit_wal(&mut self) {
-        if let State::Open(store) = &self.state
-            && let Err(trouble) = store.limit_wal(self.room.wal_limit())
-        {
-            self.failed(trouble);
-        }
-    }
-
-    fn measure(&mut self) {
-        let State::Open(store) = &self.state else {
-            return;
-        };
-        let pages = store.pages().unwrap_or(Pages::default());
-        self.room.set_pages(pages);
-        stats::set(&self.shared.stats.page_count, pages.total);
-        stats::set(&self.shared.stats.freelist_count, pages.free);
-        stats::set(&self.shared.stats.keys, self.index.len() as u64);
-    }
-
-    /// Looks whether a disk that was full has room again.
-    fn recover_room(&mut self) {
-        if self.room.next_attempt().is_some_and(|at| at <= Instant::now()) {
-            self.measure();
-            self.room.recover();
-        }
     }
 
     /// Empties the WAL into the file, so that a test can look at the file's size.
@@ -663,10 +300,6 @@ impl Writer {
             }
         }
     }
-}
-
-fn lost(reason: &str) -> StorageError {
-    StorageError::Unavailable(format!("the store failed and is being checked: {reason}"))
 }
 
 fn refuse(requests: Vec<Request>, why: &StorageError) {
