@@ -71,7 +71,7 @@ pub(super) async fn read_page(scope: &Scope<'_>, options: &ListOptions, selector
     }
     let source = source(scope, options, token.as_ref()).await?;
     // A list "at any version" is served whole, whatever its limit says.
-    let limit = if options.resource_version == "0" && token.is_none() { 0 } else { usize::try_from(options.limit).unwrap_or(0) };
+    let limit = if options.resource_version == "0" { 0 } else { usize::try_from(options.limit).unwrap_or(0) };
     // A token counts from the collection it was made for; the cache counts from the resource.
     let start = match &token {
         None => String::new(),

@@ -1,0 +1,9 @@
+//! Tests of the whole daemon: each starts the built binary on free loopback ports in a throw-away folder and waits for
+//! conditions, never for time. `support` has the harness.
+
+mod api;
+mod architecture;
+mod conformance;
+mod config;
+mod reload;
+mod support;

@@ -1,0 +1,144 @@
+//! A change of the configuration, seen from outside.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, AtomicU64, Ordering},
+};
+
+use kenter::json;
+
+use crate::support::{Client, Daemon, Watch, config_map, eventually};
+
+const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
+
+/// The generation that serves, as `/kenter/config` tells it.
+async fn generation(client: &Client) -> i64 {
+    client.get("/kenter/config").await.json().i64_at(&["generation"]).unwrap_or(-1)
+}
+
+fn limit(daemon: &Daemon, value: u32) {
+    std::fs::write(daemon.path("kenter.d/10.toml"), format!("[serving]\nmax_requests_inflight = {value}\n")).expect("written");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_change_is_applied_told_and_served() {
+    let daemon = Daemon::start(&[]).await;
+    let client = daemon.client();
+    let before = generation(&client).await;
+    limit(&daemon, 123);
+    let (code, text) = daemon.reload().await;
+    assert_eq!(code, 0, "{text}");
+    assert!(text.contains("serving.max_requests_inflight"), "{text}");
+    assert!(generation(&client).await > before);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_written_file_is_noticed_without_being_told() {
+    let daemon = Daemon::start(&[]).await;
+    let client = daemon.client();
+    let before = generation(&client).await;
+    limit(&daemon, 77);
+    eventually("the new generation serves", || async { generation(&client).await > before }).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn bad_configuration_leaves_the_old_one_serving_and_every_report_right() {
+    let daemon = Daemon::start(&[]).await;
+    let client = daemon.client();
+    let before = generation(&client).await;
+    std::fs::write(daemon.path("kenter.d/10.toml"), "[serving]\nmax_requests_inflight = \"many\"\n").expect("written");
+    let (code, text) = daemon.reload().await;
+    assert_eq!(code, 1, "{text}");
+    assert!(text.contains("10.toml:2"), "{text}");
+    assert_eq!(generation(&client).await, before);
+    let report = client.get("/kenter/config").await.json();
+    assert_eq!(report.str_at(&["lastReload", "outcome"]), "failed");
+    let metrics = client.get("/metrics").await.text();
+    assert!(metrics.contains("kenter_config_last_reload_successful 0"), "the metric says so");
+    assert!(daemon.log().contains("the old configuration serves on"));
+    std::fs::remove_file(daemon.path("kenter.d/10.toml")).expect("removed");
+    assert_eq!(daemon.reload().await.0, 0);
+    assert!(client.get("/metrics").await.text().contains("kenter_config_last_reload_successful 1"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_token_that_was_taken_away_is_refused_at_once_and_its_watch_ends_with_a_status() {
+    let daemon = Daemon::start(&["--authorization-mode=AlwaysAllow"]).await;
+    let tokens = |text: &str| std::fs::write(daemon.path("tokens.csv"), text).expect("written");
+    tokens("admin-token,admin,1,\"system:masters\"\nother-token,other,2\n");
+    assert_eq!(daemon.reload().await.0, 0);
+    let other = daemon.client_as("other-token");
+    let mut watch = other.watch(&format!("{CONFIG_MAPS}?watch=1&resourceVersion=1")).await;
+    tokens("admin-token,admin,1,\"system:masters\"\n");
+    std::fs::write(daemon.path("kenter.toml"), "[authorization]\nauthorization_mode = [\"RBAC\"]\n").expect("written");
+    let (_, text) = daemon.reload().await;
+    assert_eq!(other.get(CONFIG_MAPS).await.status, 401, "{text}");
+    drop(watch.next().await);
+}
+
+const WATCHES: usize = 1000;
+const RELOADS: u32 = 100;
+
+/// Follows one watch until it has seen the last object; how many events came, in order and once each.
+async fn follow(mut watch: Watch, last: Arc<AtomicU64>, done: Arc<AtomicBool>) -> Result<u64, String> {
+    let (mut seen, mut newest) = (0, 0);
+    loop {
+        if done.load(Ordering::Acquire) && newest >= last.load(Ordering::Acquire) {
+            return Ok(seen);
+        }
+        let Some(event) = watch.next().await else { return Err(format!("closed after {seen} events")) };
+        let revision: u64 = event.str_at(&["object", "metadata", "resourceVersion"]).parse().map_err(|_| format!("{event:?}"))?;
+        if event.str_at(&["type"]) == "BOOKMARK" {
+            continue;
+        }
+        if revision <= newest {
+            return Err(format!("revision {revision} after {newest}"));
+        }
+        newest = revision;
+        seen += 1;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_thousand_watches_live_through_a_hundred_reloads_and_miss_nothing() {
+    let daemon = Daemon::start(&[]).await;
+    let client = daemon.client();
+    let start = client.get(CONFIG_MAPS).await.json().str_at(&["metadata", "resourceVersion"]).to_owned();
+    let (last, done) = (Arc::new(AtomicU64::new(u64::MAX)), Arc::new(AtomicBool::new(false)));
+    let mut watches = Vec::new();
+    for _ in 0..WATCHES {
+        let watch = client.watch(&format!("{CONFIG_MAPS}?watch=1&resourceVersion={start}&timeoutSeconds=3600")).await;
+        watches.push(tokio::spawn(follow(watch, last.clone(), done.clone())));
+    }
+    let writer = tokio::spawn({
+        let (client, done) = (client.clone(), done.clone());
+        async move {
+            let (mut written, mut newest) = (0u64, 0);
+            while !done.load(Ordering::Acquire) {
+                let answer = client.post(CONFIG_MAPS, &config_map(&format!("w{written}"), "x")).await;
+                assert_eq!(answer.status, 201, "{}", answer.text());
+                newest = answer.json().str_at(&["metadata", "resourceVersion"]).parse().unwrap_or(0);
+                written += 1;
+            }
+            (written, newest)
+        }
+    });
+    for n in 0..RELOADS {
+        limit(&daemon, 400 + n);
+        let (code, text) = daemon.reload().await;
+        assert_eq!(code, 0, "reload {n}: {text}");
+    }
+    done.store(true, Ordering::Release);
+    let (written, newest): (u64, u64) = writer.await.expect("no request failed");
+    last.store(newest, Ordering::Release);
+    // One more event for those who wait for one after the end was known.
+    let end = client.post(CONFIG_MAPS, &json!({ "metadata": { "name": "zz" } })).await;
+    assert_eq!(end.status, 201);
+    for watch in watches {
+        let seen = watch.await.expect("no panic").unwrap_or_else(|error| panic!("{error}"));
+        assert!(seen == written || seen == written + 1, "{seen} events of {written}");
+    }
+    let metrics = client.get("/metrics").await.text();
+    let alive = metrics.lines().find_map(|line| line.strip_prefix("kenter_config_generations_alive ")).expect("the metric");
+    assert!(alive.parse::<u64>().expect("a number") <= 2, "{alive} generations are alive");
+}

@@ -1,0 +1,262 @@
+//! Four lines start a daemon and a client:
+//!
+//! ```ignore
+//! let daemon = Daemon::start(&[]).await;
+//! let client = daemon.client();
+//! let answer = client.get("/api/v1/namespaces").await;
+//! assert_eq!(answer.status, 200);
+//! ```
+
+use std::{
+    net::{Ipv4Addr, TcpListener},
+    path::{Path, PathBuf},
+    process::Stdio,
+    time::Duration,
+};
+
+use bytes::Bytes;
+use futures_util::StreamExt;
+use kenter::{
+    chain::dialer::{Authority, Client as Http, ClientTls, Peer},
+    object::{Value, parse, to_vec},
+    server::http::{Body, BodyStream},
+};
+use tokio::process::{Child, Command};
+
+/// Longest wait for a condition; a machine under load is slow, a hang is a failure.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The token of a member of `system:masters`.
+pub const ADMIN: &str = "admin-token";
+
+/// A running kenter, ended with its handle.
+pub struct Daemon {
+    pub folder: tempfile::TempDir,
+    pub port: u16,
+    pub child: Child,
+    arguments: Vec<String>,
+}
+
+/// A port nobody listens on; another process may take it before it is used, so starting tries again.
+pub fn free_port() -> u16 {
+    TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|it| it.local_addr()).expect("loopback has free ports").port()
+}
+
+pub fn binary() -> &'static str {
+    env!("CARGO_BIN_EXE_kenter")
+}
+
+impl Daemon {
+    /// Starts a daemon with an empty configuration file, the admin token and `flags`, and waits until it is ready.
+    pub async fn start(flags: &[&str]) -> Self {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        std::fs::write(folder.path().join("tokens.csv"), format!("{ADMIN},admin,1,\"system:masters\"\n")).expect("written");
+        std::fs::write(folder.path().join("kenter.toml"), "").expect("written");
+        std::fs::create_dir(folder.path().join("kenter.d")).expect("made");
+        Self::start_in(folder, flags).await
+    }
+
+    /// The same in a folder that is prepared.
+    pub async fn start_in(folder: tempfile::TempDir, flags: &[&str]) -> Self {
+        let port = free_port();
+        let path = |name: &str| folder.path().join(name).display().to_string();
+        let mut arguments: Vec<String> = vec![
+            "run".into(),
+            "--config".into(),
+            path("kenter.toml"),
+            "--state-dir".into(),
+            path("state"),
+            "--bind-address=127.0.0.1".into(),
+            "--token-auth-file".into(),
+            path("tokens.csv"),
+            format!("--secure-port={port}"),
+        ];
+        arguments.extend(flags.iter().map(|flag| (*flag).to_owned()));
+        let child = spawn(&arguments, folder.path());
+        let mut daemon = Self { folder, port, child, arguments };
+        daemon.ready().await;
+        daemon
+    }
+
+    /// Starts the process again in the same folder, after it was ended.
+    pub async fn restart(&mut self) {
+        self.child = spawn(&self.arguments, self.folder.path());
+        self.ready().await;
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    async fn ready(&mut self) {
+        let client = self.client();
+        let deadline = tokio::time::Instant::now() + PATIENCE;
+        loop {
+            if let Ok(Some(status)) = self.child.try_wait() {
+                panic!("kenter ended with {status}: {}", self.log());
+            }
+            if client.try_get("/readyz").await.is_some_and(|answer| answer.status == 200) {
+                return;
+            }
+            assert!(tokio::time::Instant::now() < deadline, "kenter did not become ready: {}", self.log());
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    }
+
+    pub fn log(&self) -> String {
+        std::fs::read_to_string(self.path("log")).unwrap_or_default()
+    }
+
+    pub fn client(&self) -> Client {
+        Client::new(self.port, ADMIN)
+    }
+
+    pub fn client_as(&self, token: &str) -> Client {
+        Client::new(self.port, token)
+    }
+
+    pub fn pid(&self) -> i32 {
+        i32::try_from(self.child.id().expect("the process runs")).expect("pids fit")
+    }
+
+    pub fn signal(&self, signal: i32) {
+        // SAFETY: the process is our child and has not been waited for.
+        assert_eq!(unsafe { libc::kill(self.pid(), signal) }, 0);
+    }
+
+    /// `kenter reload` against this daemon: exit code and everything printed.
+    pub async fn reload(&self) -> (i32, String) {
+        let mut command = Command::new(binary());
+        command.arg("reload").arg("--state-dir").arg(self.path("state")).arg("--config").arg(self.path("kenter.toml"));
+        let output = command.env_remove("KENTER_CONFIG").output().await.expect("kenter reload runs");
+        let text = [output.stdout, output.stderr].concat();
+        (output.status.code().unwrap_or(-1), String::from_utf8_lossy(&text).into_owned())
+    }
+}
+
+fn spawn(arguments: &[String], folder: &Path) -> Child {
+    let log = std::fs::File::options().create(true).append(true).open(folder.join("log")).expect("a log file");
+    let mut command = Command::new(binary());
+    command.args(arguments).stdout(log.try_clone().expect("a handle")).stderr(log).stdin(Stdio::null());
+    command.env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default()).kill_on_drop(true);
+    command.spawn().expect("kenter starts")
+}
+
+pub struct Answer {
+    pub status: u16,
+    pub headers: http::HeaderMap,
+    pub body: Bytes,
+}
+
+impl Answer {
+    pub fn json(&self) -> Value {
+        parse(&self.body).unwrap_or_else(|error| panic!("{error}: {}", self.text()))
+    }
+
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(&self.body).into_owned()
+    }
+}
+
+/// A client of one daemon with one token.
+#[derive(Clone)]
+pub struct Client {
+    http: Http,
+    authority: Authority,
+    token: String,
+}
+
+impl Client {
+    fn new(port: u16, token: &str) -> Self {
+        let tls = ClientTls { peer: Peer::Anyone, identity: None, server_name: None };
+        let http = Http::new(Some(tls), PATIENCE).expect("a client");
+        Self { http, authority: Authority { host: "127.0.0.1".into(), port }, token: token.into() }
+    }
+
+    async fn send(&self, method: &str, path: &str, kind: &str, body: Option<Vec<u8>>) -> Option<http::Response<BodyStream>> {
+        let mut request = http::Request::builder().method(method).uri(path).header("user-agent", "it/1");
+        if !self.token.is_empty() {
+            request = request.header("authorization", format!("Bearer {}", self.token));
+        }
+        if body.is_some() {
+            request = request.header("content-type", kind);
+        }
+        let body = body.map_or(Body::Empty, |body| Body::Full(body.into()));
+        self.http.send(&self.authority, request.body(body).expect("a request")).await.ok()
+    }
+
+    pub async fn call(&self, method: &str, path: &str, kind: &str, body: Option<&Value>) -> Option<Answer> {
+        let response = self.send(method, path, kind, body.map(to_vec)).await?;
+        let (parts, mut stream) = response.into_parts();
+        let mut bytes = Vec::new();
+        while let Some(piece) = stream.next().await {
+            bytes.extend_from_slice(&piece.ok()?);
+        }
+        Some(Answer { status: parts.status.as_u16(), headers: parts.headers, body: bytes.into() })
+    }
+
+    pub async fn try_get(&self, path: &str) -> Option<Answer> {
+        self.call("GET", path, "", None).await
+    }
+
+    pub async fn get(&self, path: &str) -> Answer {
+        self.try_get(path).await.expect("the daemon answers")
+    }
+
+    pub async fn post(&self, path: &str, body: &Value) -> Answer {
+        self.call("POST", path, "application/json", Some(body)).await.expect("the daemon answers")
+    }
+
+    pub async fn put(&self, path: &str, body: &Value) -> Answer {
+        self.call("PUT", path, "application/json", Some(body)).await.expect("the daemon answers")
+    }
+
+    pub async fn patch(&self, path: &str, body: &Value) -> Answer {
+        self.call("PATCH", path, "application/merge-patch+json", Some(body)).await.expect("the daemon answers")
+    }
+
+    pub async fn delete(&self, path: &str) -> Answer {
+        self.call("DELETE", path, "", None).await.expect("the daemon answers")
+    }
+
+    /// A watch: events as trees, in order.
+    pub async fn watch(&self, path: &str) -> Watch {
+        let response = self.send("GET", path, "", None).await.expect("the daemon answers");
+        assert_eq!(response.status(), 200, "{path}");
+        Watch { stream: response.into_body(), rest: Vec::new() }
+    }
+}
+
+pub struct Watch {
+    stream: BodyStream,
+    rest: Vec<u8>,
+}
+
+impl Watch {
+    /// The next event; `None` when the stream has ended.
+    pub async fn next(&mut self) -> Option<Value> {
+        loop {
+            if let Some(at) = self.rest.iter().position(|byte| *byte == b'\n') {
+                let line: Vec<u8> = self.rest.drain(..=at).collect();
+                return Some(parse(&line).expect("an event is JSON"));
+            }
+            match tokio::time::timeout(PATIENCE, self.stream.next()).await.expect("an event or the end in time") {
+                Some(Ok(piece)) => self.rest.extend_from_slice(&piece),
+                Some(Err(_)) | None => return None,
+            }
+        }
+    }
+}
+
+/// Waits until `condition` holds.
+pub async fn eventually<F: Future<Output = bool>>(what: &str, mut condition: impl FnMut() -> F) {
+    let deadline = tokio::time::Instant::now() + PATIENCE;
+    while !condition().await {
+        assert!(tokio::time::Instant::now() < deadline, "it never came true that {what}");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+pub fn config_map(name: &str, value: &str) -> Value {
+    kenter::json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": name }, "data": { "k": value } })
+}
