@@ -109,6 +109,7 @@ fn create_kube_apiserver_config(
         authorizer: authorizer.clone(),
         authenticators: authenticators.clone(),
         pods: PodPolicy { allow_privileged: options.api.allow_privileged },
+        stores: Arc::default(),
     };
     Ok(KubeApiServerConfig { endpoints: Arc::new(endpoints), wiring, authorizer, authenticators })
 }
@@ -172,6 +173,7 @@ fn create_kube_apiserver(
     delegate: Box<dyn Delegate>,
 ) -> KubeServer {
     let rows = rows_of(config, options, shared, |group| group != EXTENSIONS && group != REGISTRATION);
+    config.wiring.stores.fill(&rows);
     let observed = shared.clone();
     KubeServer {
         server: server("kube-apiserver", config, rows),

@@ -1,6 +1,6 @@
 //! All rows that are served now: the built-in ones of a generation and the custom ones that come and go.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock, Weak};
 
 use super::{
     resource::{Resource, Version},
@@ -90,4 +90,22 @@ pub struct Row {
     pub resource: Arc<Resource>,
     /// `None` for what is not stored.
     pub store: Option<Arc<Store>>,
+}
+
+/// Stores of a generation's rows, for behaviour that writes objects of other rows than its own (bindings write pods).
+/// Filled once, after the rows are made; keeps none of them alive.
+#[derive(Default)]
+pub struct Stores(OnceLock<Vec<Weak<Row>>>);
+
+impl Stores {
+    /// Takes the rows. A second time changes nothing.
+    pub fn fill(&self, rows: &Catalog) {
+        let _ = self.0.set(rows.rows().map(Arc::downgrade).collect());
+    }
+
+    /// The store of a resource that is served now.
+    pub fn get(&self, group: &str, plural: &str) -> Option<Arc<Store>> {
+        let rows = self.0.get()?.iter().filter_map(Weak::upgrade);
+        rows.into_iter().find(|row| &*row.resource.group == group && &*row.resource.plural == plural)?.store.clone()
+    }
 }

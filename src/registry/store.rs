@@ -13,7 +13,7 @@ use std::{future::Future, pin::Pin, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 
-pub use delete::{DeleteOptions, Deleted, Preconditions, Propagation};
+pub use delete::{DeleteOptions, Deleted, Preconditions, Propagation, check_preconditions};
 pub use encode::{decode_stored, encode_stored};
 use metadata::before_create;
 
@@ -66,6 +66,11 @@ pub type AdmitFuture<'a> = Pin<Box<dyn Future<Output = Result<(), ApiError>> + S
 /// update and for apply).
 pub trait Transform: Send {
     fn transform<'a>(&'a mut self, old: Option<&'a Value>) -> TransformFuture<'a>;
+
+    /// Whether a uid in what it makes is a precondition (a PUT) rather than a change that validation judges (a patch).
+    fn uid_is_precondition(&self) -> bool {
+        false
+    }
 }
 pub type TransformFuture<'a> = Pin<Box<dyn Future<Output = Result<Value, ApiError>> + Send + 'a>>;
 
@@ -345,6 +350,7 @@ impl Store {
         if let Some(uid) = new.at(&["metadata", "uid"]).and_then(Value::as_str)
             && !uid.is_empty()
             && uid != Meta::of(&old).uid()
+            && transform.uid_is_precondition()
         {
             let why = format!("Precondition failed: UID in precondition: {uid}, UID in object meta: {}", Meta::of(&old).uid());
             return Err(ApiError::conflict(self.gr(), entry.name(), &format!("{}: {why}", storage_invalid(key))));
@@ -414,7 +420,8 @@ fn storage_conflict(key: &str) -> String {
     format!("StorageError: key not found, Code: 1, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: ")
 }
 
-fn storage_invalid(key: &str) -> String {
+/// What upstream's storage says where a precondition does not hold; the precondition's own words follow.
+pub fn storage_invalid(key: &str) -> String {
     format!("StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg")
 }
 

@@ -17,6 +17,8 @@ pub struct Wiring {
     pub authorizer: Arc<crate::auth::authz::Union>,
     pub authenticators: Arc<crate::auth::authn::Authenticators>,
     pub pods: core::pod::PodPolicy,
+    /// Where calls find what they write; filled once the rows are made.
+    pub stores: Arc<crate::registry::catalog::Stores>,
 }
 
 /// A strategy of its own, or what answers instead of a store; `None`: the default strategy.

@@ -81,11 +81,12 @@ impl Store {
         write.strategy.check_delete(&old)?;
         admit.admit(None, Some(&old)).await?;
         let mut new = old.clone();
-        let stays = mark(write, options, &mut new);
-        if !stays {
+        let marking = mark(write, options, &mut new);
+        if !marking.stays {
             // What clients are shown is the object with its last finalizers, at the revision of its end.
-            let bytes = self.encode(&old, write)?;
-            return Ok(self.remove(key, entry, &old, write.dry_run).await?.map(|revision| Deleted::Removed(finish(old, bytes, revision, false))));
+            let last = if marking.graceful { new } else { old };
+            let bytes = self.encode(&last, write)?;
+            return Ok(self.remove(key, entry, &last, write.dry_run).await?.map(|revision| Deleted::Removed(finish(last, bytes, revision, false))));
         }
         let bytes = self.encode(&new, write)?;
         if write.dry_run || new == old {
@@ -123,11 +124,23 @@ pub fn check_preconditions(kind: GroupResource<'_>, object: &Value, wanted: &Pre
     Ok(())
 }
 
-/// Writes the deletion into the object; whether it has to stay.
-fn mark(write: &WriteContext<'_>, options: &DeleteOptions, object: &mut Value) -> bool {
+/// What a deletion did to the object.
+struct Marking {
+    /// It waits for its grace period, finalizers or owner.
+    stays: bool,
+    /// Its kind is one of graceful deletion, and the deletion is written into it although it goes at once.
+    graceful: bool,
+}
+
+/// Writes the deletion into the object.
+fn mark(write: &WriteContext<'_>, options: &DeleteOptions, object: &mut Value) -> Marking {
     let marked_before = object.at(&["metadata", "deletionTimestamp"]).is_some();
-    let waits = match write.strategy.graceful_deletion(object, options.grace_period_seconds) {
-        GracefulDeletion::After(seconds) => grace(write, object, seconds),
+    let asked = options.grace_period_seconds.map(|seconds| if seconds < 0 { 1 } else { seconds });
+    let decision = write.strategy.graceful_deletion(object, asked);
+    let graceful = matches!(decision, GracefulDeletion::After(_));
+    let waits = match decision {
+        GracefulDeletion::After(_) if marked_before => shorten_grace(write, object, asked),
+        GracefulDeletion::After(seconds) => begin_grace(write, object, seconds.max(0)),
         GracefulDeletion::No => false,
     };
     set_propagation_finalizers(object, options.propagation);
@@ -135,50 +148,40 @@ fn mark(write: &WriteContext<'_>, options: &DeleteOptions, object: &mut Value) -
     if held && !waits {
         mark_now(write, object);
     }
-    if (held || waits) && !marked_before {
+    if (held || graceful) && !marked_before {
         bump_generation(object);
+    }
+    if (held || waits) && !marked_before {
         write.strategy.on_marked_for_deletion(object);
     }
-    held || waits
+    Marking { stays: held || waits, graceful }
 }
 
-/// Whether the object waits for its grace period; a shorter one than before moves the time forward.
-fn grace(write: &WriteContext<'_>, object: &mut Value, seconds: i64) -> bool {
-    let seconds = seconds.max(0);
-    let now = write.cx.now;
-    let after = |at: jiff::Timestamp, seconds: i64| at.saturating_add(jiff::SignedDuration::from_secs(seconds)).unwrap_or(at);
-    let before = object.i64_at(&["metadata", "deletionGracePeriodSeconds"]);
+fn after(at: jiff::Timestamp, seconds: i64) -> jiff::Timestamp {
+    at.saturating_add(jiff::SignedDuration::from_secs(seconds)).unwrap_or(at)
+}
+
+/// Whether the object waits.
+fn begin_grace(write: &WriteContext<'_>, object: &mut Value, seconds: i64) -> bool {
+    object.set(&["metadata", "deletionTimestamp"], format_time(after(write.cx.now, seconds)));
+    object.set(&["metadata", "deletionGracePeriodSeconds"], seconds);
+    seconds > 0
+}
+
+/// An object that waits already: only a shorter period counts (upstream BeforeDelete). Whether it waits on.
+fn shorten_grace(write: &WriteContext<'_>, object: &mut Value, asked: Option<i64>) -> bool {
+    let before = object.i64_at(&["metadata", "deletionGracePeriodSeconds"]).unwrap_or(0);
     let deadline = parse_time(object.str_at(&["metadata", "deletionTimestamp"])).ok();
-    match (deadline, before) {
-        (Some(deadline), Some(before)) => {
-            // Already waiting: only a shorter period counts (upstream BeforeDelete).
-            if before == 0 {
-                return false;
-            }
-            if seconds >= before {
-                return true;
-            }
-            if seconds == 0 {
-                return false;
-            }
-            let start = after(deadline, -before);
-            let mut next = after(start, seconds);
-            let mut period = seconds;
-            if next < now {
-                next = now;
-                period = period.max(1);
-            }
-            object.set(&["metadata", "deletionTimestamp"], format_time(next));
-            object.set(&["metadata", "deletionGracePeriodSeconds"], period);
-            true
-        }
-        _ if seconds == 0 => false,
-        _ => {
-            object.set(&["metadata", "deletionTimestamp"], format_time(after(now, seconds)));
-            object.set(&["metadata", "deletionGracePeriodSeconds"], seconds);
-            true
-        }
+    let (Some(deadline), true) = (deadline, before != 0) else { return false };
+    let Some(mut seconds) = asked.filter(|seconds| *seconds < before) else { return true };
+    let mut next = after(after(deadline, -before), seconds);
+    if next < write.cx.now {
+        next = write.cx.now;
+        seconds = seconds.min(1);
     }
+    object.set(&["metadata", "deletionTimestamp"], format_time(next));
+    object.set(&["metadata", "deletionGracePeriodSeconds"], seconds);
+    seconds > 0
 }
 
 /// Finalizers keep the object, but its grace is over.

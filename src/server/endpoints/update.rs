@@ -173,4 +173,8 @@ impl Transform for Wanted<'_> {
     fn transform<'b>(&'b mut self, old: Option<&'b Value>) -> TransformFuture<'b> {
         Box::pin(self.make(old))
     }
+
+    fn uid_is_precondition(&self) -> bool {
+        matches!(self.source, Source::Body(_))
+    }
 }

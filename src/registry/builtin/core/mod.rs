@@ -11,6 +11,7 @@ use crate::registry::{
 pub fn behaviour(wiring: &Wiring, plural: &str) -> Option<Behaviour> {
     match plural {
         "pods" => Some(pod::behaviour(wiring)),
+        "bindings" => Some(pod::bindings(wiring)),
         _ => None,
     }
 }

@@ -9,12 +9,15 @@
 //! Read next: [`strategy`] for the endpoints, `spec` for the order of rules, [`template`] for workloads.
 
 mod annotations;
+mod binding;
+mod budget;
 mod claim_template;
 mod containers;
 mod difference;
 mod disabled;
 mod disks;
 mod env;
+mod eviction;
 mod mounts;
 mod network;
 mod options;
@@ -72,12 +75,27 @@ pub fn behaviour(wiring: &Wiring) -> Behaviour {
     Behaviour::Stored { strategy: Arc::new(PodStrategy { policy: wiring.pods }), lifecycle: None }
 }
 
+/// The resource `bindings`, which is answered and not stored.
+pub fn bindings(wiring: &Wiring) -> Behaviour {
+    Behaviour::Call(Arc::new(binding::Binding { stores: wiring.stores.clone() }))
+}
+
 /// How a subresource of pods behaves; `None` where others know it.
 pub fn subresource(wiring: &Wiring, name: &str) -> Option<SubresourceBehaviour> {
     let policy = wiring.pods;
     Some(match name {
         "status" => SubresourceBehaviour::Part(Arc::new(PodStatusStrategy { policy })),
         "ephemeralcontainers" => SubresourceBehaviour::Part(Arc::new(EphemeralContainersStrategy { policy })),
+        "binding" => SubresourceBehaviour::Call(Arc::new(binding::Binding { stores: wiring.stores.clone() })),
+        "eviction" => {
+            let (stores, reader) = (wiring.stores.clone(), wiring.reader.clone());
+            SubresourceBehaviour::Call(Arc::new(eviction::Eviction { stores, reader, policy }))
+        }
+        "attach" => SubresourceBehaviour::Connect("attach"),
+        "exec" => SubresourceBehaviour::Connect("exec"),
+        "log" => SubresourceBehaviour::Connect("log"),
+        "portforward" => SubresourceBehaviour::Connect("portforward"),
+        "proxy" => SubresourceBehaviour::Connect("proxy"),
         "resize" => SubresourceBehaviour::Part(Arc::new(ResizeStrategy { policy })),
         _ => return None,
     })
