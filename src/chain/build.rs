@@ -93,6 +93,8 @@ fn create_kube_apiserver_config(
     let authorizer = Arc::new(auth::build::authorizer(&options.authorization, &shared.rbac));
     let authenticators = Arc::new(authenticators(&options.authentication, own_ca)?);
     let admission = admission::build(&admission::Parts { options: &options.admission, reader: shared.reader.clone() });
+    let connect = NodeStreams::new(options, shared)
+        .map_err(|error| BuildError { key: "network.kubelet_client_certificate", reason: error.to_string() })?;
     let endpoints = Endpoints {
         admission: Arc::new(admission),
         current: current.clone(),
@@ -102,7 +104,7 @@ fn create_kube_apiserver_config(
         lifecycle: shared.lifecycle.clone(),
         event_ttl: options.api.event_ttl,
         min_request_timeout: options.serving.min_request_timeout,
-        connect: Arc::new(NodeStreams::new(options, shared)),
+        connect: Arc::new(connect),
     };
     let wiring = Wiring {
         reader: shared.reader.clone(),

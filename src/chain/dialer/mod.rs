@@ -114,6 +114,11 @@ impl NodeDialer {
         self.client.send(&self.kubelet(addresses, port)?, request).await
     }
 
+    /// Sends `request` (its URI a path) to a server at this authority, with the identity kubelets are shown.
+    pub async fn send_to(&self, authority: &Authority, request: Request<Body>) -> Result<http::Response<BodyStream>, DialError> {
+        self.client.send(authority, request).await
+    }
+
     /// Sends `request` (its URI a path) to a node's kubelet.
     pub async fn send(
         &self,

@@ -39,7 +39,23 @@ pub fn subresource(wiring: &Wiring, group: &str, plural: &str, name: &str) -> Op
         "apps" => apps::subresource(wiring, plural, name),
         _ => None,
     };
-    own.or_else(|| (name == "status").then(|| SubresourceBehaviour::Part(Arc::new(StatusPart))))
+    own.or_else(|| streams(group, plural, name).map(SubresourceBehaviour::Connect))
+        .or_else(|| (name == "status").then(|| SubresourceBehaviour::Part(Arc::new(StatusPart))))
+}
+
+/// Subresources that stream to somewhere else.
+fn streams(group: &str, plural: &str, name: &str) -> Option<&'static str> {
+    const STREAMS: [(&str, &str); 7] = [
+        ("pods", "log"),
+        ("pods", "exec"),
+        ("pods", "attach"),
+        ("pods", "portforward"),
+        ("pods", "proxy"),
+        ("services", "proxy"),
+        ("nodes", "proxy"),
+    ];
+    let found = STREAMS.iter().find(|(of, it)| group.is_empty() && *of == plural && *it == name);
+    found.map(|(_, name)| *name)
 }
 
 /// Objects of this strategy, without more around their writes.
