@@ -34,6 +34,12 @@ impl Map {
         Self(unique)
     }
 
+    /// Takes members that are sorted and unique already.
+    pub fn from_sorted(members: Vec<(Key, Value)>) -> Self {
+        debug_assert!(members.windows(2).all(|pair| pair[0].0 < pair[1].0), "sorted and unique");
+        Self(members)
+    }
+
     fn find(&self, key: &str) -> Result<usize, usize> {
         self.0.binary_search_by(|member| member.0.as_str().cmp(key))
     }

@@ -41,7 +41,23 @@ pub fn builtin() -> &'static Table {
 }
 
 /// The names of all members, each perhaps many times.
+/// The names of all fields, and what field ownership calls them (`f:<name>`).
 fn static_keys() -> impl Iterator<Item = &'static str> {
+    let names: std::collections::BTreeSet<&'static str> = field_names().collect();
+    let owned: String = names.iter().map(|name| format!("f:{name}")).collect();
+    let mut owned: &'static str = owned.leak();
+    let owned: Vec<&'static str> = names
+        .iter()
+        .filter_map(|name| {
+            let (first, rest) = owned.split_at_checked(name.len() + 2)?;
+            owned = rest;
+            Some(first)
+        })
+        .collect();
+    names.into_iter().chain(owned)
+}
+
+fn field_names() -> impl Iterator<Item = &'static str> {
     TEXT.lines().filter_map(|line| line.strip_prefix(' ')?.split('\t').next()).filter(|name| *name != "@")
 }
 

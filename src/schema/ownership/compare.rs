@@ -4,7 +4,7 @@ use super::{
     element::field_key,
     error::TypedErrors,
     items::{Named, by_name, groups},
-    set::{FieldSet, Node},
+    set::{FieldSet, Member, Node},
     shape::{Atom, ListAtom, MapAtom, Part, Ref, Types},
 };
 use crate::object::{Key, Map, Value};
@@ -39,7 +39,7 @@ pub(super) fn equal(a: &Value, b: &Value) -> bool {
 pub(super) fn compare(types: &Types<'_>, ty: Ref, old: &Value, new: &Value) -> Result<Comparison, TypedErrors> {
     let mut walk = Walk { types, errors: TypedErrors::default() };
     let mut out = Out::default();
-    walk.visit(ty, Some(old), Some(new), &mut out);
+    walk.visit(ty, old, new, &mut out);
     walk.errors.into_result()?;
     Ok(Comparison { added: out.added.into_set(), modified: out.modified.into_set(), removed: out.removed.into_set() })
 }
@@ -71,28 +71,55 @@ struct Walk<'w, 't> {
 }
 
 impl Walk<'_, '_> {
-    fn visit(&mut self, ty: Ref, lhs: Option<&Value>, rhs: Option<&Value>, out: &mut Out) {
-        // Whatever came or went is in a set itself; what is below it may be too.
-        match (lhs, rhs) {
-            (None, None) => return,
-            (None, Some(_)) => out.added.member = true,
-            (Some(_), None) => out.removed.member = true,
-            (Some(_), Some(_)) => {}
-        }
+    fn visit(&mut self, ty: Ref, lhs: &Value, rhs: &Value, out: &mut Out) {
         let atom = self.types.resolve(ty);
-        let fit = |value: Option<&Value>| value.and_then(|value| atom.fitting(value));
-        match (lhs, rhs, fit(lhs), fit(rhs)) {
-            (_, None, part, _) => self.part(&atom, part, lhs, rhs, out),
-            (None, _, _, part) => self.part(&atom, part, lhs, rhs, out),
-            (_, _, left, right) if left == right => self.part(&atom, right, lhs, rhs, out),
-            (_, _, left, right) => {
-                self.part(&atom, left, lhs, rhs, out);
-                self.part(&atom, right, lhs, rhs, out);
-            }
+        let (left, right) = (atom.fitting(lhs), atom.fitting(rhs));
+        if left != right {
+            self.part(&atom, left, lhs, rhs, out);
+        }
+        self.part(&atom, right, lhs, rhs, out);
+    }
+
+    /// All fields of a value that came or went.
+    fn whole(&mut self, ty: Ref, value: &Value) -> Value {
+        let atom = self.types.resolve(ty);
+        match (value, atom.fitting(value)) {
+            (Value::Object(members), Some(Part::Map)) => match atom.map {
+                Some(map) if !map.atomic => self.whole_map(&map, members),
+                _ => Member::leaf(),
+            },
+            (Value::Array(items), Some(Part::List)) => match atom.list {
+                Some(list) if list.associative => self.whole_list(&list, items),
+                _ => Member::leaf(),
+            },
+            _ => Member::leaf(),
         }
     }
 
-    fn part(&mut self, atom: &Atom<'_>, part: Option<Part>, lhs: Option<&Value>, rhs: Option<&Value>, out: &mut Out) {
+    fn whole_map(&mut self, map: &MapAtom<'_>, members: &Map) -> Value {
+        let mut node = Member::with_capacity(members.len());
+        for (name, value) in members.iter() {
+            let first = self.errors.len();
+            let below = self.whole(map.member(name).0, value);
+            self.errors.prefix(first, &format_args!(".{name}"));
+            node.push(field_key(name), below);
+        }
+        node.into_value()
+    }
+
+    fn whole_list(&mut self, list: &ListAtom<'_>, items: &[Value]) -> Value {
+        let named = by_name(self.types, list, items, &mut self.errors);
+        let mut node = Member::with_capacity(named.len());
+        for group in groups(&named) {
+            let Some(first) = group.first() else { continue };
+            // Items of one name are of one piece.
+            let below = if group.len() > 1 { Member::leaf() } else { self.whole(list.item, first.item) };
+            node.push(first.key.clone(), below);
+        }
+        node.into_value()
+    }
+
+    fn part(&mut self, atom: &Atom<'_>, part: Option<Part>, lhs: &Value, rhs: &Value, out: &mut Out) {
         match part.or(atom.first()) {
             Some(Part::Map) if let Some(map) = atom.map => self.map(&map, lhs, rhs, out),
             Some(Part::List) if let Some(list) = atom.list => self.list(&list, lhs, rhs, out),
@@ -100,27 +127,34 @@ impl Walk<'_, '_> {
         }
     }
 
-    fn map(&mut self, map: &MapAtom<'_>, lhs: Option<&Value>, rhs: Option<&Value>, out: &mut Out) {
-        let left = lhs.and_then(Value::as_object).map_or(&[][..], Map::as_slice);
-        let right = rhs.and_then(Value::as_object).map_or(&[][..], Map::as_slice);
+    fn map(&mut self, map: &MapAtom<'_>, lhs: &Value, rhs: &Value, out: &mut Out) {
+        let left = lhs.as_object().map_or(&[][..], Map::as_slice);
+        let right = rhs.as_object().map_or(&[][..], Map::as_slice);
         if map.atomic || (left.is_empty() && right.is_empty()) {
             return leaf(lhs, rhs, out);
         }
         super::set::zip(left, right, |name, a, b| {
             let (ty, _) = map.member(name);
             let first = self.errors.len();
-            let mut below = Out::default();
-            self.visit(ty, a, b, &mut below);
-            self.errors.prefix(first, &format_args!(".{name}"));
-            if !below.is_empty() {
-                out.push(field_key(name), below);
+            match (a, b) {
+                (Some(a), Some(b)) => {
+                    let mut below = Out::default();
+                    self.visit(ty, a, b, &mut below);
+                    if !below.is_empty() {
+                        out.push(field_key(name), below);
+                    }
+                }
+                (Some(a), None) => out.removed.below.push((field_key(name), self.whole(ty, a))),
+                (None, Some(b)) => out.added.below.push((field_key(name), self.whole(ty, b))),
+                (None, None) => {}
             }
+            self.errors.prefix(first, &format_args!(".{name}"));
         });
     }
 
-    fn list(&mut self, list: &ListAtom<'_>, lhs: Option<&Value>, rhs: Option<&Value>, out: &mut Out) {
-        let left = lhs.and_then(Value::as_array).unwrap_or(&[]);
-        let right = rhs.and_then(Value::as_array).unwrap_or(&[]);
+    fn list(&mut self, list: &ListAtom<'_>, lhs: &Value, rhs: &Value, out: &mut Out) {
+        let left = lhs.as_array().unwrap_or(&[]);
+        let right = rhs.as_array().unwrap_or(&[]);
         if !list.associative || (left.is_empty() && right.is_empty()) {
             return leaf(lhs, rhs, out);
         }
@@ -145,33 +179,35 @@ impl Walk<'_, '_> {
 
     /// Items of one name: the usual one on each side, or repetitions, which are of one piece.
     fn items(&mut self, list: &ListAtom<'_>, left: &[Named<'_>], right: &[Named<'_>], out: &mut Out) {
-        let Some(key) = left.first().or(right.first()).map(|named| named.key.clone()) else { return };
-        let mut below = Out::default();
-        let (a, b) = (left.first().map(|it| it.item), right.first().map(|it| it.item));
+        let (a, b) = (left.first(), right.first());
+        let Some(key) = a.or(b).map(|named| &named.key) else { return };
         let first = self.errors.len();
-        match (left.len(), right.len()) {
-            (0 | 1, 0 | 1) => self.visit(list.item, a, b, &mut below),
-            (2.., 2..) => {
-                let same = left.len() == right.len() && left.iter().zip(right).all(|(a, b)| equal(a.item, b.item));
-                below.modified.member = !same;
+        match (left, right) {
+            ([a], [b]) => {
+                let mut below = Out::default();
+                self.visit(list.item, a.item, b.item, &mut below);
+                out.push(key.clone(), below);
             }
-            (2.., _) => {
-                if b.is_some() {
-                    self.visit(list.item, None, b, &mut below);
+            ([_, _, ..], [_, _, ..]) => {
+                let same = left.len() == right.len() && left.iter().zip(right).all(|(a, b)| equal(a.item, b.item));
+                if !same {
+                    out.modified.push_leaf(key.clone());
                 }
-                below.removed.member = true;
             }
             _ => {
-                if a.is_some() {
-                    self.visit(list.item, a, None, &mut below);
-                }
-                below.added.member = true;
+                let whole = |walk: &mut Self, named: &[Named<'_>]| match named {
+                    [only] => Some(walk.whole(list.item, only.item)),
+                    [] => None,
+                    _ => Some(Member::leaf()),
+                };
+                let (went, came) = (whole(self, left), whole(self, right));
+                out.removed.below.extend(went.map(|node| (key.clone(), node)));
+                out.added.below.extend(came.map(|node| (key.clone(), node)));
             }
         }
         if self.errors.len() > first {
-            self.errors.prefix(first, &print(&key));
+            self.errors.prefix(first, &print(key));
         }
-        out.push(key, below);
     }
 }
 
@@ -180,10 +216,6 @@ pub(super) fn print(key: &str) -> String {
     super::element::PathElement::parse(key).ok().flatten().map(|element| element.to_string()).unwrap_or_default()
 }
 
-fn leaf(lhs: Option<&Value>, rhs: Option<&Value>, out: &mut Out) {
-    if let (Some(lhs), Some(rhs)) = (lhs, rhs)
-        && !equal(lhs, rhs)
-    {
-        out.modified.member = true;
-    }
+fn leaf(lhs: &Value, rhs: &Value, out: &mut Out) {
+    out.modified.member |= !equal(lhs, rhs);
 }

@@ -79,24 +79,56 @@ impl Node {
     }
 }
 
+/// A node that is in the set itself while it is being built: the cheap form of [`Node`].
+pub(super) struct Member(Vec<(Key, Value)>);
+
+impl Member {
+    pub fn leaf() -> Value {
+        Value::object()
+    }
+
+    /// With room for so many below it.
+    pub fn with_capacity(below: usize) -> Self {
+        let mut members = Vec::with_capacity(below + 1);
+        members.push((Key::from_static(SELF), Value::object()));
+        Self(members)
+    }
+
+    /// Adds one below; they must come in the order of their keys.
+    pub fn push(&mut self, key: Key, below: Value) {
+        self.0.push((key, below));
+    }
+
+    pub fn into_value(self) -> Value {
+        if self.0.len() == 1 { Self::leaf() } else { Value::Object(Map::from_sorted(self.0)) }
+    }
+}
+
 /// The members of two nodes side by side, by name.
 pub(super) fn zip<'a>(
     left: &'a Members,
     right: &'a Members,
     mut each: impl FnMut(&'a Key, Option<&'a Value>, Option<&'a Value>),
 ) {
-    let (mut l, mut r) = (left.iter().peekable(), right.iter().peekable());
+    let (mut left, mut right) = (left, right);
     loop {
-        let order = match (l.peek(), r.peek()) {
-            (None, None) => return,
-            (Some(_), None) => Ordering::Less,
-            (None, Some(_)) => Ordering::Greater,
-            (Some((a, _)), Some((b, _))) => a.cmp(b),
-        };
-        let a = if order == Ordering::Greater { None } else { l.next() };
-        let b = if order == Ordering::Less { None } else { r.next() };
-        if let Some((key, _)) = a.or(b) {
-            each(key, a.map(|(_, node)| node), b.map(|(_, node)| node));
+        match (left.split_first(), right.split_first()) {
+            (Some(((key, a), rest)), Some(((other, b), other_rest))) => match key.cmp(other) {
+                Ordering::Less => {
+                    left = rest;
+                    each(key, Some(a), None);
+                }
+                Ordering::Greater => {
+                    right = other_rest;
+                    each(other, None, Some(b));
+                }
+                Ordering::Equal => {
+                    (left, right) = (rest, other_rest);
+                    each(key, Some(a), Some(b));
+                }
+            },
+            (Some(_), None) => return left.iter().for_each(|(key, a)| each(key, Some(a), None)),
+            (None, _) => return right.iter().for_each(|(key, b)| each(key, None, Some(b))),
         }
     }
 }
