@@ -52,6 +52,11 @@ pub fn register_static_keys(names: impl IntoIterator<Item = &'static str>) {
     let _ = KNOWN.set(names.into_iter().collect());
 }
 
+/// The names that were registered.
+pub fn static_keys() -> impl Iterator<Item = &'static str> {
+    KNOWN.get().into_iter().flatten().copied()
+}
+
 impl Key {
     pub fn new(name: &str) -> Self {
         match KNOWN.get().and_then(|known| known.get(name)) {
@@ -62,6 +67,16 @@ impl Key {
 
     pub const fn from_static(name: &'static str) -> Self {
         Self(Repr::Static(name))
+    }
+
+    /// The name of a key that is free to clone.
+    pub fn as_static(&self) -> Option<&'static str> {
+        if let Repr::Static(name) = self.0 { Some(name) } else { None }
+    }
+
+    /// Whether two keys are one text in memory, as registered names are; different texts may still be equal.
+    fn is_same(&self, other: &Self) -> bool {
+        std::ptr::eq(self.as_str(), other.as_str())
     }
 
     pub fn as_str(&self) -> &str {
@@ -96,7 +111,7 @@ impl AsRef<str> for Key {
 }
 impl PartialEq for Key {
     fn eq(&self, other: &Self) -> bool {
-        self.as_str() == other.as_str()
+        self.is_same(other) || self.as_str() == other.as_str()
     }
 }
 impl Eq for Key {}
@@ -107,7 +122,7 @@ impl PartialOrd for Key {
 }
 impl Ord for Key {
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        self.as_str().cmp(other.as_str())
+        if self.is_same(other) { std::cmp::Ordering::Equal } else { self.as_str().cmp(other.as_str()) }
     }
 }
 impl Hash for Key {

@@ -12,7 +12,7 @@ mod print;
 mod value;
 pub mod yaml;
 
-pub use key::{Key, register_static_keys};
+pub use key::{Key, register_static_keys, static_keys};
 pub use map::Map;
 pub use parse::{JsonError, MAX_DEPTH, Parsed, parse, parse_reporting_duplicates};
 pub use path::{FieldPath, Step};

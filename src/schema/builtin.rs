@@ -34,13 +34,12 @@ static TEXT: &str = include_str!("data/types.txt");
 pub fn builtin() -> &'static Table {
     static TABLE: OnceLock<Table> = OnceLock::new();
     TABLE.get_or_init(|| {
-        let table = read(TEXT);
+        // First, so that fields and parsed members share their names, which makes comparing them cheap.
         register_static_keys(static_keys());
-        table
+        read(TEXT)
     })
 }
 
-/// The names of all members, each perhaps many times.
 /// The names of all fields, and what field ownership calls them (`f:<name>`).
 fn static_keys() -> impl Iterator<Item = &'static str> {
     let names: std::collections::BTreeSet<&'static str> = field_names().collect();
@@ -225,7 +224,7 @@ fn field(name: &'static str, ty: TypeId, mut columns: Columns) -> (Field, Option
     let flags = columns.text();
     let has = |flag| flags.contains(flag);
     let mut field = Field {
-        name: Key::from_static(name),
+        name: Key::new(name),
         slot: Slot { pointer: has('p'), ..Slot::of(ty) },
         omit: if has('z') {
             Omit::Zero

@@ -169,13 +169,21 @@ impl<'a> Apply<'a> {
                 None
             }
         };
-        let merged = match last.filter(|last| !last.fields.is_empty()) {
+        let merged = match last.filter(|last| !self.keeps_all(last, &applier, &entries)) {
             Some(last) => {
                 self.prune(merged, &entries, &last).map_err(|e| unmapped(format!("failed to prune fields: {e}")))?
             }
             None => merged,
         };
         Ok((merged, entries, applier))
+    }
+
+    /// Whether nothing can be pruned, since the manager wants all that it has applied before. Only where one version is
+    /// used: a conversion may have an opinion of its own.
+    fn keeps_all(&self, last: &Entry, applier: &Entry, entries: &[Entry]) -> bool {
+        let request = self.ctx.write.api_version;
+        let one_version = last.api_version == request && entries.iter().all(|entry| entry.api_version == request);
+        last.fields.is_empty() || (one_version && last.fields.clone().difference(&applier.fields).is_empty())
     }
 
     /// Conflicts, or the loss of other managers.

@@ -82,13 +82,12 @@ impl Walk<'_, '_> {
 
     /// All fields of a value that came or went.
     fn whole(&mut self, ty: Ref, value: &Value) -> Value {
-        let atom = self.types.resolve(ty);
-        match (value, atom.fitting(value)) {
-            (Value::Object(members), Some(Part::Map)) => match atom.map {
+        match value {
+            Value::Object(members) if !members.is_empty() => match self.types.resolve(ty).map {
                 Some(map) if !map.atomic => self.whole_map(&map, members),
                 _ => Member::leaf(),
             },
-            (Value::Array(items), Some(Part::List)) => match atom.list {
+            Value::Array(items) if !items.is_empty() => match self.types.resolve(ty).list {
                 Some(list) if list.associative => self.whole_list(&list, items),
                 _ => Member::leaf(),
             },
@@ -98,9 +97,10 @@ impl Walk<'_, '_> {
 
     fn whole_map(&mut self, map: &MapAtom<'_>, members: &Map) -> Value {
         let mut node = Member::with_capacity(members.len());
+        let mut types = map.in_order();
         for (name, value) in members.iter() {
             let first = self.errors.len();
-            let below = self.whole(map.member(name).0, value);
+            let below = self.whole(types.member(name).0, value);
             self.errors.prefix(first, &format_args!(".{name}"));
             node.push(field_key(name), below);
         }
@@ -133,8 +133,9 @@ impl Walk<'_, '_> {
         if map.atomic || (left.is_empty() && right.is_empty()) {
             return leaf(lhs, rhs, out);
         }
+        let mut types = map.in_order();
         super::set::zip(left, right, |name, a, b| {
-            let (ty, _) = map.member(name);
+            let (ty, _) = types.member(name);
             let first = self.errors.len();
             match (a, b) {
                 (Some(a), Some(b)) => {

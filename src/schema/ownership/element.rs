@@ -4,11 +4,18 @@
 //! `.member`, `[name="a",port=80]`, `[="value"]`, `[3]`. Mirrors structured-merge-diff `fieldpath/element.go` and
 //! `serialize-pe.go`.
 
-use std::{cmp::Ordering, fmt};
+use std::{
+    cmp::Ordering,
+    collections::HashMap,
+    fmt,
+    hash::{BuildHasherDefault, Hasher},
+    sync::OnceLock,
+};
 
 use crate::{
     api::field::quote,
-    object::{Key, Map, Style, Value, parse, print_float, to_string, write_json},
+    object::{Key, Map, Style, Value, parse, print_float, static_keys, to_string, write_json},
+    schema::builtin,
 };
 
 /// One step of a path.
@@ -24,8 +31,43 @@ pub enum PathElement {
     Index(i64),
 }
 
-/// The name of a member, `f:<name>`; free of allocation for registered names.
-pub(super) fn field_key(name: &str) -> Key {
+/// The name of a member, `f:<name>`; free of allocation for fields of built-in kinds.
+pub(super) fn field_key(name: &Key) -> Key {
+    match name.as_static().and_then(|name| registered().get(&(name.as_ptr() as usize))) {
+        Some(known) => Key::from_static(known),
+        None => spell_field_key(name),
+    }
+}
+
+/// The names `f:<name>` of registered names, by where those are in memory.
+fn registered() -> &'static HashMap<usize, &'static str, BuildHasherDefault<PlaceHasher>> {
+    static NAMES: OnceLock<HashMap<usize, &'static str, BuildHasherDefault<PlaceHasher>>> = OnceLock::new();
+    NAMES.get_or_init(|| {
+        builtin();
+        let of_field = |owned: &'static str| Some((Key::new(owned.strip_prefix("f:")?).as_static()?, owned));
+        static_keys().filter_map(of_field).map(|(name, owned)| (name.as_ptr() as usize, owned)).collect()
+    })
+}
+
+/// Places are well spread by a multiplication.
+#[derive(Default)]
+struct PlaceHasher(u64);
+
+impl Hasher for PlaceHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|byte| self.write_usize(usize::from(*byte)));
+    }
+
+    fn write_usize(&mut self, place: usize) {
+        self.0 = (self.0 ^ place as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    }
+
+    fn finish(&self) -> u64 {
+        self.0 ^ (self.0 >> 32)
+    }
+}
+
+fn spell_field_key(name: &str) -> Key {
     let mut buffer = [0u8; 72];
     let length = name.len() + 2;
     if let Some(text) = buffer.get_mut(..length) {

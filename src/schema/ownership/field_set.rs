@@ -31,8 +31,9 @@ fn visit_map(types: &Types<'_>, map: &MapAtom<'_>, value: &Value, out: &mut Node
         out.member = true;
         return;
     }
+    let mut types_of = map.in_order();
     for (name, member) in value.as_object().map_or(&[][..], Map::as_slice) {
-        let (ty, named) = map.member(name);
+        let (ty, named) = types_of.member(name);
         let mut below = Node::default();
         visit(types, ty, member, &mut below);
         let empty = member.is_null() || member.as_object().is_some_and(Map::is_empty);

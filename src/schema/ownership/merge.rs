@@ -47,8 +47,9 @@ impl Walk<'_, '_> {
             return Some(rhs.clone());
         }
         let mut members: Vec<(Key, Value)> = Vec::with_capacity(left.len().max(right.len()));
+        let mut types = map.in_order();
         super::set::zip(left, right, |name, a, b| {
-            let (ty, _) = map.member(name);
+            let (ty, _) = types.member(name);
             let first = self.errors.len();
             if let Some(merged) = self.visit(ty, a, b) {
                 members.push((name.clone(), merged));

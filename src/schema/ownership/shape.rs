@@ -3,9 +3,11 @@
 //! Upstream derives this from OpenAPI (kube-openapi `pkg/schemaconv`); the rules where a type says little are the same
 //! here: times, quantities and texts with a format take any scalar, a struct without fields takes anything.
 
+use std::cmp::Ordering;
+
 use crate::{
     object::{Key, Value},
-    schema::{AdditionalMembers, Granularity, ListType, Scalar, Shape, Slot, Struct, Table, TypeId},
+    schema::{AdditionalMembers, Field, Granularity, ListType, Scalar, Shape, Slot, Struct, Table, TypeId},
 };
 
 /// The type of a place.
@@ -60,12 +62,42 @@ pub(super) struct MapAtom<'t> {
 }
 
 impl<'t> MapAtom<'t> {
+    fn of_field(&self, field: &Field) -> Ref {
+        Ref::Type { id: field.slot.ty, open: self.open, granularity: field.granularity }
+    }
+
     /// The type of a member, and whether it is a field of a struct.
     pub fn member(&self, name: &str) -> (Ref, bool) {
         match self.fields.and_then(|fields| fields.field(name)) {
-            Some(field) => (Ref::Type { id: field.slot.ty, open: self.open, granularity: field.granularity }, true),
+            Some(field) => (self.of_field(field), true),
             None => (self.element, false),
         }
+    }
+}
+
+/// Types of members that are asked for in the order of their names: a walk over the fields beside the members.
+pub(super) struct InOrder<'m, 't> {
+    map: &'m MapAtom<'t>,
+    fields: &'t [Field],
+}
+
+impl<'t> MapAtom<'t> {
+    pub fn in_order(&self) -> InOrder<'_, 't> {
+        InOrder { map: self, fields: self.fields.map_or(&[], |it| &it.fields) }
+    }
+}
+
+impl InOrder<'_, '_> {
+    /// As [`MapAtom::member`]; `name` must come after all that were asked for before.
+    pub fn member(&mut self, name: &Key) -> (Ref, bool) {
+        while let Some((field, rest)) = self.fields.split_first() {
+            match field.name.cmp(name) {
+                Ordering::Less => self.fields = rest,
+                Ordering::Equal => return (self.map.of_field(field), true),
+                Ordering::Greater => break,
+            }
+        }
+        (self.map.element, false)
     }
 }
 

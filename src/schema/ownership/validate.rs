@@ -62,8 +62,9 @@ impl Walk<'_, '_> {
             Value::Object(members) => members,
             other => return self.errors.push(format!("expected map, got {}", show_value(other))),
         };
+        let mut types = map.in_order();
         for (name, member) in members.iter() {
-            let (ty, _) = map.member(name);
+            let (ty, _) = types.member(name);
             if ty == Ref::Nothing {
                 self.errors.push_at(format!(".{name}"), "field not declared in schema".into());
                 return;
