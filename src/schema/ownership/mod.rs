@@ -23,10 +23,12 @@ mod managers;
 mod merge;
 mod reconcile;
 mod remove;
+mod scale;
 mod set;
 mod shape;
 #[cfg(test)]
 mod tests;
+mod times;
 mod update;
 mod validate;
 
@@ -36,7 +38,9 @@ pub use element::PathElement;
 pub use error::TypedErrors;
 pub use filter::{FieldFilter, Pattern, PatternElement};
 pub use managers::{Operation, validate_managed_fields};
+pub use scale::Replicas;
 pub use set::{FieldSet, Path};
+pub use times::keep_times;
 pub use update::update_managed_fields;
 
 use self::managers::Entry;
