@@ -218,6 +218,10 @@ fn check_kind(scope: &Scope<'_>, kind: Kind<'_>, version: &str, name: &str, api_
     if version == api_version && name == kind.kind {
         return Ok(());
     }
+    // Evictions are taken in the version they had before, in which they read the same.
+    if (kind.group, kind.kind, name, version) == ("policy", "Eviction", "Eviction", "policy/v1beta1") {
+        return Ok(());
+    }
     if scope.resource.typed_items && kind.is_rows(scope) {
         if version != api_version {
             return Err(Mismatch::Version);
