@@ -146,10 +146,34 @@ impl Models<'_> {
                 _ => json!({"type": "object"}),
             },
         };
-        if let (Some(text), Some(map)) = (self.descriptions.of(name, ""), model.as_object_mut()) {
-            map.insert("description", text);
+        if let Some(map) = model.as_object_mut() {
+            match self.descriptions.of(name, "") {
+                Some(text) => drop(map.insert("description", text)),
+                None => self.describe_list(name, map),
+            }
         }
         model
+    }
+
+    /// Lists are one generic type where the texts come from, so they have none of their own.
+    fn describe_list(&self, name: &str, model: &mut Map) {
+        let kind = name.rsplit('.').next().and_then(|kind| kind.strip_suffix("List"));
+        let (Some(kind), Some(meta)) = (kind, self.descriptions.of(STATUS, "metadata")) else { return };
+        let Some(Value::Object(properties)) = model.get_mut("properties") else { return };
+        if !properties.contains_key("items") {
+            return;
+        }
+        let text_of = |name: &str| match name {
+            "metadata" => Some(meta),
+            "items" => Some("The objects of this list."),
+            name => self.descriptions.of(STATUS, name),
+        };
+        for (name, property) in properties.iter_mut() {
+            if let (Some(property), Some(text)) = (property.as_object_mut(), text_of(name)) {
+                property.insert("description", text);
+            }
+        }
+        model.insert("description", format!("{kind}List is a list of {kind}"));
     }
 
     fn structure(&self, table: &Table, id: TypeId, it: &Struct) -> Value {
