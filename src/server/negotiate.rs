@@ -151,6 +151,43 @@ fn meet(clause: &Clause<'_>, format: Format, offer: Offer) -> Option<Accepted> {
     Some(Accepted { format, transform, pretty: param("pretty") == Some("1") })
 }
 
+/// The first clause that discovery can meet, and whether it asks for the aggregated form.
+pub fn negotiate_discovery(accept: &str) -> Option<(Accepted, bool)> {
+    if accept.trim().is_empty() {
+        return Some((Accepted::JSON, false));
+    }
+    for clause in clauses(accept) {
+        let param = |name: &str| clause.params.iter().rev().find(|(key, _)| *key == name).map_or("", |(_, value)| value);
+        let aggregated = [("as", "APIGroupDiscoveryList"), ("g", "apidiscovery.k8s.io"), ("v", "v2")];
+        let aggregated = aggregated.iter().all(|(name, value)| param(name) == *value);
+        for format in Format::ALL {
+            if !matches(&clause, format) {
+                continue;
+            }
+            if aggregated {
+                return Some((Accepted { format, transform: Transform::None, pretty: param("pretty") == "1" }, true));
+            }
+            if let Some(accepted) = meet(&clause, format, Offer::PLAIN) {
+                return Some((accepted, false));
+            }
+        }
+    }
+    None
+}
+
+/// The place of the first of these media types that can be had; the first where the client has no wish.
+pub fn choose(accept: &str, offers: &[&str]) -> Option<usize> {
+    if accept.trim().is_empty() {
+        return (!offers.is_empty()).then_some(0);
+    }
+    let fits = |clause: &Clause<'_>, offer: &str| match (clause.kind, clause.subtype, offer.split_once('/')) {
+        ("*", "*", _) => true,
+        (kind, "*", Some((own, _))) => kind == own,
+        (kind, subtype, own) => own == Some((kind, subtype)),
+    };
+    clauses(accept).iter().find_map(|clause| offers.iter().position(|offer| fits(clause, offer)))
+}
+
 /// Whether the router of built-in resources lets a request through: a media type as it is written, or `*/*`.
 pub fn router_accepts(accept: &str) -> bool {
     accept.trim().is_empty()

@@ -1,0 +1,88 @@
+//! Aggregated discovery: everything in one document (`apidiscovery.k8s.io/v2`).
+
+use super::{
+    pages::{texts, verbs},
+    priorities::{ListedGroup, Origin},
+};
+use crate::{
+    json,
+    object::{Map, Value},
+    registry::{
+        catalog::{Catalog, Group, Row},
+        resource::{Resource, Subresource, Version},
+    },
+};
+
+/// The document of `/apis`. `owner` answers the rows of a group and version by who serves it.
+pub fn groups<'a>(groups: &[ListedGroup], owner: impl Fn(&str, Origin) -> Option<&'a Group>) -> Value {
+    let items = groups.iter().map(|group| {
+        let versions = group.versions.iter().map(|listed| {
+            let rows = owner(&group.name, listed.origin);
+            version(rows, &group.name, &listed.version, listed.origin)
+        });
+        json!({"metadata": {"name": (group.name.as_str())}, "versions": (versions.collect::<Vec<_>>())})
+    });
+    document(items.collect())
+}
+
+/// The document of `/api`.
+pub fn legacy(catalog: &Catalog) -> Value {
+    let version = version(catalog.group(""), "", "v1", Origin::BuiltIn);
+    document(vec![json!({"metadata": {}, "versions": [version]})])
+}
+
+fn document(items: Vec<Value>) -> Value {
+    json!({"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "metadata": {}, "items": items})
+}
+
+fn version(group: Option<&Group>, name: &str, version: &str, origin: Origin) -> Value {
+    // What another server serves is not known here.
+    let freshness = if origin == Origin::Remote { "Stale" } else { "Current" };
+    let mut out = Map::from([("version", version), ("freshness", freshness)]);
+    let rows = group.filter(|_| origin != Origin::Remote).map_or(&[][..], |group| &group.rows);
+    let mut own: Vec<(&Row, &Version)> =
+        rows.iter().filter_map(|row| Some((&**row, row.resource.version(version)?))).collect();
+    own.sort_by(|a, b| a.0.resource.plural.cmp(&b.0.resource.plural));
+    if !own.is_empty() {
+        let custom = origin == Origin::Custom;
+        let resources = own.into_iter().map(|(row, it)| resource(&row.resource, it, name, version, custom));
+        out.insert("resources", resources.collect::<Vec<_>>());
+    }
+    Value::Object(out)
+}
+
+fn resource(it: &Resource, own: &Version, group: &str, version: &str, custom: bool) -> Value {
+    let mut out = Map::from([
+        ("resource", Value::from(&*it.plural)),
+        ("responseKind", json!({"group": "", "version": "", "kind": (&*it.kind)})),
+        ("scope", Value::from(if it.namespaced { "Namespaced" } else { "Cluster" })),
+        ("singularResource", Value::from(&*it.singular)),
+        ("verbs", Value::from(verbs(it.verbs, custom))),
+    ]);
+    if !it.short_names.is_empty() {
+        out.insert("shortNames", texts(&it.short_names));
+    }
+    if !it.categories.is_empty() {
+        out.insert("categories", texts(&it.categories));
+    }
+    if !own.subresources.is_empty() {
+        let mut subresources: Vec<&Subresource> = own.subresources.iter().collect();
+        if !custom {
+            subresources.sort_by(|a, b| a.name.cmp(&b.name));
+        }
+        let subresources = subresources.into_iter().map(|it| subresource(it, group, version));
+        out.insert("subresources", subresources.collect::<Vec<_>>());
+    }
+    Value::Object(out)
+}
+
+fn subresource(it: &Subresource, group: &str, version: &str) -> Value {
+    // A kind of the same group and version does not repeat them.
+    let own = (&*it.group, &*it.version) == (group, version);
+    let (group, version) = if own { ("", "") } else { (&*it.group, &*it.version) };
+    json!({
+        "subresource": (&*it.name),
+        "responseKind": {"group": group, "version": version, "kind": (&*it.kind)},
+        "verbs": (verbs(it.verbs, false))
+    })
+}

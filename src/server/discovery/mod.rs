@@ -1,0 +1,299 @@
+//! What the server says of itself: discovery, OpenAPI and the index of paths.
+//!
+//! Everything is made out of rows: those of the generation, which never change, and those of custom resources, which
+//! come and go. A [`Documents`] belongs to a generation; what it makes is kept until the custom rows (or the APIServices)
+//! are others. Documents of OpenAPI are made when they are asked for, one group and version at a time.
+
+mod aggregated;
+mod index;
+mod openapi;
+mod pages;
+mod priorities;
+#[cfg(test)]
+mod tests;
+
+use std::sync::{Arc, OnceLock};
+
+use ::http::{HeaderValue, Method, header};
+use arc_swap::ArcSwapOption;
+use aws_lc_rs::digest::{SHA512, digest};
+use bytes::Bytes;
+
+use self::priorities::{Listed, ListedGroup, Origin, Priority};
+use super::{
+    context::Exchange,
+    endpoints::{method_not_allowed, unknown_resource},
+    generic::Rows,
+    health::Check,
+    http::{Body, Response},
+    negotiate::{self, Accepted, Offer, accept_header},
+    respond,
+};
+use crate::{
+    api::ApiError,
+    codec::{self, Format},
+    object::{Style, Value, write_json},
+    registry::{
+        catalog::{Catalog, Group},
+        reader::ObjectReader,
+    },
+    schema,
+};
+
+const REGISTRATION: &str = "apiregistration.k8s.io";
+
+/// What [`Documents`] are made from.
+pub struct Sources {
+    /// The rows of the three servers; they stay the same.
+    pub built_in: Vec<Arc<Catalog>>,
+    /// Custom resources, outliving the generation.
+    pub custom: Rows,
+    /// APIServices, for the groups that other servers have.
+    pub reader: Arc<dyn ObjectReader>,
+    /// Where clients reach the server: `host:port`.
+    pub address: String,
+    /// Health checks, which the index lists.
+    pub checks: Arc<[Check]>,
+}
+
+/// The documents of a generation.
+pub struct Documents {
+    built_in: Catalog,
+    custom: Rows,
+    reader: Arc<dyn ObjectReader>,
+    address: String,
+    checks: Arc<[Check]>,
+    current: ArcSwapOption<Snapshot>,
+    openapi: Arc<openapi::Kept>,
+}
+
+/// What was made of one state of the custom rows and the APIServices.
+struct Snapshot {
+    custom: Arc<Catalog>,
+    services: u64,
+    /// In the order of `/apis`.
+    groups: Vec<ListedGroup>,
+    aggregated: OnceLock<Tagged>,
+    openapi: OnceLock<Arc<openapi::Index>>,
+}
+
+/// An aggregated document as JSON, with the hash that is its ETag.
+#[derive(Clone)]
+struct Tagged {
+    json: Bytes,
+    etag: String,
+}
+
+impl Documents {
+    pub fn new(sources: Sources) -> Self {
+        Self {
+            built_in: Catalog::new(sources.built_in.iter().flat_map(|catalog| catalog.rows().cloned())),
+            custom: sources.custom,
+            reader: sources.reader,
+            address: sources.address,
+            checks: sources.checks,
+            current: ArcSwapOption::empty(),
+            openapi: Arc::default(),
+        }
+    }
+
+    /// Answers a path that is about documents; `None` where this is none, or where nobody has the group.
+    pub async fn answer(&self, cx: &Exchange) -> Option<Response> {
+        let path = cx.path();
+        match path {
+            "/" | "/index.html" => return Some(self.index()),
+            "/api" | "/api/" => return Some(self.api(cx)),
+            "/apis" | "/apis/" => return Some(self.apis(cx)),
+            "/openapi/v2" => return Some(self.openapi_v2(cx).await),
+            "/openapi/v3" => return Some(self.openapi_root()),
+            _ => {}
+        }
+        if let Some(key) = path.strip_prefix("/openapi/v3/") {
+            return Some(self.openapi_v3(cx, key).await);
+        }
+        let (first, rest) = path.strip_prefix('/')?.split_once('/')?;
+        let rest = rest.strip_suffix('/').unwrap_or(rest);
+        match (first, rest.split_once('/')) {
+            _ if rest.is_empty() || rest.contains("//") => None,
+            ("api", None) => self.group_version(cx, "", rest),
+            ("apis", None) => self.group(cx, rest),
+            ("apis", Some((group, version))) if !version.contains('/') => self.group_version(cx, group, version),
+            _ => None,
+        }
+    }
+
+    /// What is known now; made again when custom rows or APIServices are others.
+    fn snapshot(&self) -> Arc<Snapshot> {
+        let custom = self.custom.load_full();
+        let services = self.reader.version(REGISTRATION, "apiservices");
+        let current = self.current.load_full();
+        if let Some(current) = current.filter(|it| Arc::ptr_eq(&it.custom, &custom) && it.services == services) {
+            return current;
+        }
+        let mut groups = self.groups(&custom);
+        priorities::order_by_service(&mut groups);
+        let made = Arc::new(Snapshot {
+            custom,
+            services,
+            groups,
+            aggregated: OnceLock::new(),
+            openapi: OnceLock::new(),
+        });
+        self.current.store(Some(made.clone()));
+        made
+    }
+
+    fn groups(&self, custom: &Catalog) -> Vec<ListedGroup> {
+        let built_in = priorities::of_catalog(&self.built_in, priorities::built_in, Origin::BuiltIn);
+        let custom = priorities::of_catalog(custom, |_, _| Some(priorities::CUSTOM), Origin::Custom);
+        let all = built_in.chain(custom).chain(self.remote()).filter(|(group, _)| !group.is_empty());
+        priorities::groups(all)
+    }
+
+    /// Groups and versions that APIServices hand to other servers.
+    fn remote(&self) -> impl Iterator<Item = (String, Listed)> {
+        self.reader.list(REGISTRATION, "apiservices", None).into_iter().filter_map(|object| {
+            object.at(&["spec", "service"]).filter(|it| !it.is_null())?;
+            let number = |name: &str| object.i64_at(&["spec", name]).unwrap_or(0);
+            let priority = Priority { group: number("groupPriorityMinimum"), version: number("versionPriority") };
+            let version = object.str_at(&["spec", "version"]).to_owned();
+            Some((object.str_at(&["spec", "group"]).to_owned(), Listed { version, priority, origin: Origin::Remote }))
+        })
+    }
+
+    fn rows<'a>(&'a self, snapshot: &'a Snapshot, group: &str, origin: Origin) -> Option<&'a Group> {
+        match origin {
+            Origin::BuiltIn => self.built_in.group(group),
+            Origin::Custom => snapshot.custom.group(group),
+            Origin::Remote => None,
+        }
+    }
+
+    /// `/api`: the aggregated form where it is asked for, else what the router of built-in paths answers.
+    fn api(&self, cx: &Exchange) -> Response {
+        if let Some(accepted) = aggregated_form(cx) {
+            let made = tagged(&aggregated::legacy(&self.built_in));
+            return aggregated_answer(cx, accepted, &made, || aggregated::legacy(&self.built_in));
+        }
+        routed(cx, || pages::api_versions(&self.address))
+    }
+
+    /// `/apis`, which the aggregator answers whatever the method.
+    fn apis(&self, cx: &Exchange) -> Response {
+        let snapshot = self.snapshot();
+        let Some(accepted) = aggregated_form(cx) else { return handled(cx, || pages::group_list(&snapshot.groups)) };
+        let make = || {
+            let mut groups = snapshot.groups.clone();
+            priorities::order_by_name(&mut groups);
+            aggregated::groups(&groups, |group, origin| self.rows(&snapshot, group, origin))
+        };
+        let made = snapshot.aggregated.get_or_init(|| tagged(&make())).clone();
+        aggregated_answer(cx, accepted, &made, make)
+    }
+
+    /// `/apis/<group>`.
+    fn group(&self, cx: &Exchange, name: &str) -> Option<Response> {
+        let snapshot = self.snapshot();
+        let group = snapshot.groups.iter().find(|group| group.name == name)?;
+        Some(handled(cx, || pages::group(group)))
+    }
+
+    /// `/api/v1`, `/apis/<group>/<version>`. The router of built-in groups knows that a version is missing; nobody
+    /// knows that of a custom group.
+    fn group_version(&self, cx: &Exchange, group: &str, version: &str) -> Option<Response> {
+        if let Some(rows) = self.built_in.group(group) {
+            if self.built_in.serves(group, version) {
+                return Some(routed(cx, || pages::resource_list(Some(rows), version, false)));
+            }
+            return Some(respond::error(cx, &unknown_resource()));
+        }
+        let custom = self.custom.load_full();
+        custom.serves(group, version).then(|| handled(cx, || pages::resource_list(custom.group(group), version, true)))
+    }
+}
+
+/// What the router of built-in paths does: GET alone, and a media type it knows.
+fn routed(cx: &Exchange, make: impl Fn() -> Value) -> Response {
+    if cx.parts.method != Method::GET {
+        return respond::error(cx, &method_not_allowed());
+    }
+    if !negotiate::router_accepts(&accept_header(&cx.parts.headers)) {
+        return respond::error(cx, &negotiate::router_not_acceptable(false));
+    }
+    handled(cx, make)
+}
+
+/// What a handler does: whatever the method, in the form that is asked for.
+fn handled(cx: &Exchange, make: impl Fn() -> Value) -> Response {
+    let Some(accepted) = negotiate::negotiate(&accept_header(&cx.parts.headers), Offer::PLAIN) else {
+        return respond::error(cx, &negotiate::not_acceptable(false));
+    };
+    match encode(cx, accepted, &make()) {
+        Ok(body) => respond::response(200, accepted.format.media_type(), Body::Full(body)),
+        Err(why) => respond::error(cx, &ApiError::internal(why)),
+    }
+}
+
+/// A document of `meta/v1` or discovery. That of `/api` says no apiVersion, so its type is known by its kind.
+fn encode(cx: &Exchange, accepted: Accepted, value: &Value) -> Result<Bytes, String> {
+    let own_version = value.str_at(&["apiVersion"]);
+    if accepted.format == Format::Protobuf && own_version.is_empty() {
+        let kind = value.str_at(&["kind"]);
+        let table = schema::builtin();
+        let ty = table.kind("", "v1", kind).ok_or_else(|| format!("no kind \"{kind}\" is registered"))?;
+        let encoded = codec::protobuf::encode_object(table, ty, value).map_err(|error| error.to_string())?;
+        return Ok(encoded.into());
+    }
+    codec::encode(accepted.format, value, respond::style(cx, accepted)).map(Bytes::from)
+}
+
+/// Whether the first clause that can be met asks for the aggregated form, and how that is to be written.
+fn aggregated_form(cx: &Exchange) -> Option<Accepted> {
+    negotiate::negotiate_discovery(&accept_header(&cx.parts.headers)).filter(|(_, aggregated)| *aggregated).map(|it| it.0)
+}
+
+fn tagged(document: &Value) -> Tagged {
+    let mut json = Vec::new();
+    write_json(&mut json, document, Style::Compact);
+    json.push(b'\n');
+    Tagged { etag: hash(&json), json: json.into() }
+}
+
+/// Upper-case hexadecimal SHA-512.
+fn hash(bytes: &[u8]) -> String {
+    hexadecimal(digest(&SHA512, bytes).as_ref())
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02X}")).collect()
+}
+
+fn aggregated_answer(cx: &Exchange, accepted: Accepted, made: &Tagged, make: impl Fn() -> Value) -> Response {
+    let quoted = format!("\"{}\"", made.etag);
+    // Compared as a whole: lists, weak tags and "*" match nothing here.
+    let mut response = if cx.header("if-none-match") == quoted {
+        let mut response = Response::new(Body::Empty);
+        *response.status_mut() = ::http::StatusCode::NOT_MODIFIED;
+        response
+    } else {
+        let plain = accepted.format == Format::Json && respond::style(cx, accepted) == Style::Compact;
+        let body = if plain { Ok(made.json.clone()) } else { encode(cx, accepted, &make()) };
+        match body {
+            Ok(body) => respond::response(200, aggregated_type(accepted.format), Body::Full(body)),
+            Err(why) => return respond::error(cx, &ApiError::internal(why)),
+        }
+    };
+    let headers = response.headers_mut();
+    headers.extend(HeaderValue::from_str(&quoted).map(|value| (header::ETAG, value)));
+    headers.insert(header::VARY, HeaderValue::from_static("Accept"));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("public"));
+    response
+}
+
+fn aggregated_type(format: Format) -> &'static str {
+    match format {
+        Format::Json => "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList",
+        Format::Yaml => "application/yaml;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList",
+        Format::Protobuf => "application/vnd.kubernetes.protobuf;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList",
+    }
+}

@@ -1,0 +1,398 @@
+//! Serving OpenAPI: which documents there are, their hashes, and the bytes of those that were asked for.
+//!
+//! A document's hash covers what it is made from, and not the document: so the index with all hashes costs next to
+//! nothing, and a document that nobody reads is never made. Bytes are kept compressed.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    fmt::Write as _,
+    io::{Read, Write as _},
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
+
+use ::http::{HeaderName, HeaderValue, StatusCode, header};
+use aws_lc_rs::digest;
+use bytes::Bytes;
+use flate2::{Compression, read::GzDecoder, write::GzEncoder};
+use parking_lot::Mutex;
+use tokio::sync::OnceCell;
+
+use super::{Documents, Snapshot, hexadecimal, priorities::Origin};
+use crate::{
+    api::ApiError,
+    json,
+    object::{Map, to_vec},
+    openapi::{self, Form, GroupVersion, Gvk, Resource, Section, Subresource},
+    registry::{
+        catalog::{Group, Row},
+        resource::{SubresourceBehaviour, Verb, Verbs, Version},
+    },
+    server::{
+        context::Exchange,
+        http::{Body, Response},
+        negotiate::{self, accept_header},
+        respond,
+    },
+};
+
+/// Everything that shapes documents besides the rows: the code, the type table, whether there are texts.
+const FINGERPRINT: &str = env!("KENTER_DOCUMENTS_FINGERPRINT");
+
+/// The documents there are.
+pub(super) struct Index {
+    /// By key, in order.
+    sections: BTreeMap<String, Entry>,
+    /// The hash of the one document of v2.
+    v2: String,
+}
+
+struct Entry {
+    hash: String,
+    place: Place,
+}
+
+/// Where a section's rows are found when its document is made.
+#[derive(Clone)]
+enum Place {
+    Small(Section),
+    Rows { group: Arc<str>, version: Arc<str>, origin: Origin },
+}
+
+/// What outlives one index: bytes by key and form, and hashes of custom groups by their rows.
+pub(super) struct Kept {
+    bytes: Mutex<HashMap<(String, Form), Slot>>,
+    hashes: Mutex<HashMap<String, Hashed>>,
+    since: SystemTime,
+}
+
+impl Default for Kept {
+    fn default() -> Self {
+        Self { bytes: Mutex::default(), hashes: Mutex::default(), since: SystemTime::now() }
+    }
+}
+
+/// The bytes of one document, made once for all who wait for them.
+#[derive(Clone)]
+struct Slot {
+    hash: String,
+    packed: Arc<OnceCell<Bytes>>,
+}
+
+/// The hash of a custom group and version, right as long as its rows are these.
+struct Hashed {
+    rows: Vec<Arc<Row>>,
+    hash: String,
+}
+
+impl Documents {
+    fn openapi_index(&self, snapshot: &Snapshot) -> Arc<Index> {
+        snapshot.openapi.get_or_init(|| Arc::new(self.make_index(snapshot))).clone()
+    }
+
+    fn make_index(&self, snapshot: &Snapshot) -> Index {
+        let small = [Section::Api, Section::Groups, Section::Version, Section::OpenIdConfiguration, Section::OpenIdKeys];
+        let mut sections = BTreeMap::new();
+        let mut add = |key: String, hash: String, place: Place| drop(sections.insert(key, Entry { hash, place }));
+        let groups = self.built_in.groups().iter().filter(|group| !group.name.is_empty());
+        for section in small.into_iter().chain(groups.map(|group| Section::Group(group.name.clone()))) {
+            add(section.key(), hash_of(&section), Place::Small(section));
+        }
+        for group in self.built_in.groups() {
+            for version in versions(group) {
+                let source = source(group, &version, false);
+                let place = Place::Rows { group: group.name.clone(), version, origin: Origin::BuiltIn };
+                add(source.path(), hash_of(&source), place);
+            }
+        }
+        let mut hashes = self.openapi.hashes.lock();
+        let known = std::mem::take(&mut *hashes);
+        for group in snapshot.custom.groups() {
+            for version in versions(group) {
+                let place = Place::Rows { group: group.name.clone(), version: version.clone(), origin: Origin::Custom };
+                let key = format!("apis/{}/{version}", group.name);
+                let hash = custom_hash(group, &version, known.get(&key));
+                let rows = rows_of(group, &version).cloned().collect();
+                hashes.insert(key.clone(), Hashed { rows, hash: hash.clone() });
+                if !sections_has(&sections, &key) {
+                    sections.insert(key, Entry { hash, place });
+                }
+            }
+        }
+        drop(hashes);
+        let all: Vec<(&String, &String)> = sections.iter().map(|(key, entry)| (key, &entry.hash)).collect();
+        let v2 = hash_of(&all);
+        self.openapi.bytes.lock().retain(|(key, _), _| key == V2 || sections.contains_key(key));
+        Index { sections, v2 }
+    }
+
+    /// `/openapi/v3`: whatever the method and media type.
+    pub(super) fn openapi_root(&self) -> Response {
+        let index = self.openapi_index(&self.snapshot());
+        let paths = index.sections.iter().map(|(key, entry)| {
+            let url = format!("/openapi/v3/{key}?hash={}", entry.hash);
+            (key.as_str(), json!({"serverRelativeURL": url}))
+        });
+        let paths: Map = paths.collect();
+        respond::text(200, to_vec(&json!({"paths": paths})))
+    }
+
+    /// One document of v3, whatever the method.
+    pub(super) async fn openapi_v3(&self, cx: &Exchange, key: &str) -> Response {
+        let snapshot = self.snapshot();
+        let index = self.openapi_index(&snapshot);
+        let Some(entry) = index.sections.get(key) else { return empty(StatusCode::NOT_FOUND, &[]) };
+        let vary = (header::VARY, "Accept".to_owned());
+        let Some(form) = accepted(cx, &V3_TYPES) else { return empty(StatusCode::NOT_ACCEPTABLE, &[vary]) };
+        let media_type = V3_TYPES[form as usize].0;
+        let mut headers = self.validators(&entry.hash);
+        headers.push(vary);
+        match cx.query.first("hash").filter(|hash| !hash.is_empty()) {
+            Some(hash) if hash == entry.hash => {
+                headers.push((header::CACHE_CONTROL, "public, immutable".to_owned()));
+                headers.push((header::EXPIRES, http_date(SystemTime::now() + YEAR).replace("GMT", "UTC")));
+            }
+            Some(_) => {
+                headers.push((header::LOCATION, format!("/openapi/v3/{key}?hash={}", entry.hash)));
+                headers.push((header::CONTENT_TYPE, media_type.to_owned()));
+                return empty(StatusCode::MOVED_PERMANENTLY, &headers);
+            }
+            None => {}
+        }
+        if matches(cx.header("if-none-match"), &entry.hash) {
+            return empty(StatusCode::NOT_MODIFIED, &headers);
+        }
+        let section = self.section(&snapshot, &entry.place);
+        let packed = self.packed(key, &entry.hash, form, move || openapi::v3(&section, form)).await;
+        match packed.and_then(|packed| unpack(&packed)) {
+            Ok(bytes) => with(respond::response(200, media_type, Body::Full(bytes)), &headers),
+            Err(why) => respond::error(cx, &ApiError::internal(why)),
+        }
+    }
+
+    /// The document of v2, whatever the method.
+    pub(super) async fn openapi_v2(&self, cx: &Exchange) -> Response {
+        let snapshot = self.snapshot();
+        let index = self.openapi_index(&snapshot);
+        let vary = [(header::VARY, "Accept-Encoding".to_owned()), (header::VARY, "Accept".to_owned())];
+        let Some(form) = accepted(cx, &V2_TYPES) else { return empty(StatusCode::NOT_ACCEPTABLE, &vary) };
+        let mut headers = self.validators(&index.v2);
+        headers.extend(vary);
+        if matches(cx.header("if-none-match"), &index.v2) {
+            return empty(StatusCode::NOT_MODIFIED, &headers);
+        }
+        let sections: Vec<Section> = index.sections.values().map(|entry| self.section(&snapshot, &entry.place)).collect();
+        let packed = self.packed(V2, &index.v2, form, move || openapi::v2(&sections, form)).await;
+        let body = packed.and_then(|packed| {
+            if takes_gzip(cx.header("accept-encoding")) {
+                headers.push((header::CONTENT_ENCODING, "gzip".to_owned()));
+                return Ok(packed);
+            }
+            unpack(&packed)
+        });
+        match body {
+            Ok(bytes) => with(respond::response(200, V2_TYPES[form as usize].0, Body::Full(bytes)), &headers),
+            Err(why) => respond::error(cx, &ApiError::internal(why)),
+        }
+    }
+
+    fn validators(&self, hash: &str) -> Vec<(HeaderName, String)> {
+        vec![(header::ETAG, format!("\"{hash}\"")), (header::LAST_MODIFIED, http_date(self.openapi.since))]
+    }
+
+    fn section(&self, snapshot: &Snapshot, place: &Place) -> Section {
+        match place {
+            Place::Small(section) => section.clone(),
+            Place::Rows { group, version, origin } => {
+                let custom = *origin == Origin::Custom;
+                let rows = self.rows(snapshot, group, *origin);
+                let made = rows.map(|rows| source(rows, version, custom));
+                let nothing = || GroupVersion { group: group.clone(), version: version.clone(), resources: Vec::new(), custom };
+                Section::GroupVersion(Arc::new(made.unwrap_or_else(nothing)))
+            }
+        }
+    }
+
+    /// The compressed bytes of a document. Whoever asks first has them made, away from the threads that serve.
+    async fn packed(
+        &self,
+        key: &str,
+        hash: &str,
+        form: Form,
+        make: impl FnOnce() -> Vec<u8> + Send + 'static,
+    ) -> Result<Bytes, String> {
+        let slot = {
+            let mut kept = self.openapi.bytes.lock();
+            let fresh = || Slot { hash: hash.to_owned(), packed: Arc::default() };
+            let slot = kept.entry((key.to_owned(), form)).or_insert_with(fresh);
+            if slot.hash != hash {
+                *slot = fresh();
+            }
+            slot.packed.clone()
+        };
+        let packed = slot.get_or_try_init(|| async {
+            let made = tokio::task::spawn_blocking(move || pack(&make())).await;
+            made.map_err(|error| format!("the document could not be made: {error}"))?
+        });
+        packed.await.cloned()
+    }
+}
+
+const V2: &str = "v2";
+const YEAR: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+
+/// Media types by form: JSON, protobuf. The second spelling is an older one.
+type MediaTypes = [(&'static str, Option<&'static str>); 2];
+const V3_TYPES: MediaTypes = [
+    ("application/json", None),
+    (
+        "application/com.github.proto-openapi.spec.v3.v1.0+protobuf",
+        Some("application/com.github.proto-openapi.spec.v3@v1.0+protobuf"),
+    ),
+];
+const V2_TYPES: MediaTypes = [
+    ("application/json", None),
+    (
+        "application/com.github.proto-openapi.spec.v2.v1.0+protobuf",
+        Some("application/com.github.proto-openapi.spec.v2@v1.0+protobuf"),
+    ),
+];
+
+fn sections_has(sections: &BTreeMap<String, Entry>, key: &str) -> bool {
+    sections.contains_key(key)
+}
+
+fn accepted(cx: &Exchange, types: &MediaTypes) -> Option<Form> {
+    let offers: Vec<&str> = types.iter().flat_map(|(new, old)| [Some(*new), *old]).flatten().collect();
+    let chosen = negotiate::choose(&accept_header(&cx.parts.headers), &offers)?;
+    Some(if chosen == 0 { Form::Json } else { Form::Protobuf })
+}
+
+/// The versions that any row of a group has, in order of the rows.
+fn versions(group: &Group) -> Vec<Arc<str>> {
+    let mut versions: Vec<Arc<str>> = Vec::new();
+    for version in group.rows.iter().flat_map(|row| &row.resource.versions) {
+        if !versions.contains(&version.name) {
+            versions.push(version.name.clone());
+        }
+    }
+    versions
+}
+
+fn rows_of<'a>(group: &'a Group, version: &'a str) -> impl Iterator<Item = &'a Arc<Row>> {
+    group.rows.iter().filter(move |row| row.resource.version(version).is_some())
+}
+
+fn custom_hash(group: &Group, version: &str, known: Option<&Hashed>) -> String {
+    let same = |known: &&Hashed| {
+        let mut rows = rows_of(group, version);
+        known.rows.iter().all(|old| rows.next().is_some_and(|row| Arc::ptr_eq(old, row))) && rows.next().is_none()
+    };
+    match known.filter(same) {
+        Some(known) => known.hash.clone(),
+        None => hash_of(&source(group, version, true)),
+    }
+}
+
+/// What a document is made from, out of the rows.
+fn source(group: &Group, version: &str, custom: bool) -> GroupVersion {
+    let own = group.rows.iter().filter_map(|row| Some((row, row.resource.version(version)?)));
+    GroupVersion {
+        group: group.name.clone(),
+        version: version.into(),
+        resources: own.map(|(row, version)| resource(row, version, custom)).collect(),
+        custom,
+    }
+}
+
+fn resource(row: &Row, version: &Version, custom: bool) -> Resource {
+    let it = &row.resource;
+    let labels = version.selectable.labels.iter().filter(|label| custom && !label.starts_with("metadata."));
+    Resource {
+        plural: it.plural.clone(),
+        kind: it.kind.clone(),
+        list_kind: it.list_kind.clone(),
+        namespaced: it.namespaced,
+        verbs: verbs(it.verbs),
+        returns_deleted: it.strategy().is_some_and(|strategy| strategy.returns_deleted_object()) && !custom,
+        subresources: version.subresources.iter().map(subresource).collect(),
+        schema: if custom { version.schema.written_schema() } else { None },
+        selectable: labels.map(|label| format!(".{label}")).collect(),
+    }
+}
+
+fn subresource(it: &crate::registry::resource::Subresource) -> Subresource {
+    Subresource {
+        name: it.name.clone(),
+        gvk: Gvk { group: it.group.clone(), version: it.version.clone(), kind: it.kind.clone() },
+        verbs: verbs(it.verbs),
+        connect: matches!(it.behaviour, SubresourceBehaviour::Connect(_)),
+    }
+}
+
+fn verbs(verbs: Verbs) -> Vec<&'static str> {
+    verbs.iter().map(Verb::as_str).collect()
+}
+
+/// A hash of what a value prints, and of the program.
+fn hash_of(value: &impl std::fmt::Debug) -> String {
+    struct Sink(digest::Context);
+    impl std::fmt::Write for Sink {
+        fn write_str(&mut self, text: &str) -> std::fmt::Result {
+            self.0.update(text.as_bytes());
+            Ok(())
+        }
+    }
+    let mut sink = Sink(digest::Context::new(&digest::SHA512));
+    // Writing into a hash does not fail.
+    let _ = write!(sink, "{FINGERPRINT} {value:?}");
+    hexadecimal(sink.0.finish().as_ref())
+}
+
+fn pack(bytes: &[u8]) -> Result<Bytes, String> {
+    let mut out = GzEncoder::new(Vec::with_capacity(bytes.len() / 8), Compression::default());
+    let written = out.write_all(bytes).and_then(|()| out.finish());
+    written.map(Bytes::from).map_err(|error| error.to_string())
+}
+
+fn unpack(packed: &[u8]) -> Result<Bytes, String> {
+    let mut out = Vec::new();
+    GzDecoder::new(packed).read_to_end(&mut out).map_err(|error| error.to_string())?;
+    Ok(out.into())
+}
+
+/// Whether `If-None-Match` names this hash: one of a list, weak or not, or "*".
+fn matches(header: &str, hash: &str) -> bool {
+    header.split(',').map(str::trim).any(|tag| {
+        let tag = tag.strip_prefix("W/").unwrap_or(tag);
+        tag == "*" || tag.strip_prefix('"').and_then(|tag| tag.strip_suffix('"')) == Some(hash)
+    })
+}
+
+fn takes_gzip(header: &str) -> bool {
+    header.split(',').any(|piece| {
+        let mut words = piece.split(';').map(str::trim);
+        words.next() == Some("gzip") && !words.any(|word| matches!(word, "q=0" | "q=0.0"))
+    })
+}
+
+fn empty(status: StatusCode, headers: &[(HeaderName, String)]) -> Response {
+    let mut response = Response::new(Body::Empty);
+    *response.status_mut() = status;
+    with(response, headers)
+}
+
+fn with(mut response: Response, headers: &[(HeaderName, String)]) -> Response {
+    for (name, value) in headers {
+        if let Ok(value) = HeaderValue::from_str(value) {
+            response.headers_mut().append(name, value);
+        }
+    }
+    response
+}
+
+/// `Wed, 01 Dec 2027 04:27:12 GMT`.
+fn http_date(time: SystemTime) -> String {
+    let time = jiff::Timestamp::try_from(time).unwrap_or_default();
+    jiff::fmt::rfc2822::DateTimePrinter::new().timestamp_to_rfc9110_string(&time).unwrap_or_default()
+}
