@@ -9,6 +9,7 @@ use crate::{
     registry::reader::ObjectReader,
     server::{
         context::Exchange,
+        discovery::Documents,
         generic::GenericApiServer,
         respond,
         stack::{End, LayerFuture},
@@ -18,6 +19,8 @@ use crate::{
 pub struct AggregatorServer {
     pub server: GenericApiServer,
     pub reader: Arc<dyn ObjectReader>,
+    /// What the chain as a whole says of itself.
+    pub documents: Documents,
     pub delegate: Box<dyn Delegate>,
 }
 
@@ -35,6 +38,9 @@ impl Delegate for AggregatorServer {
                 // Which servers answer for others is decided by APIServices; reaching them is the aggregation's job.
                 let error = ApiError::service_unavailable("service unavailable");
                 return Answer::Handled(respond::text_error(error.code, &error.message));
+            }
+            if let Some(response) = self.documents.answer(cx).await {
+                return Answer::Handled(response);
             }
             self.delegate.handle(cx).await
         })

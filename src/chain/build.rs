@@ -29,6 +29,7 @@ use crate::{
     },
     server::{
         current::Current,
+        discovery::{self, Documents},
         endpoints::Endpoints,
         generic::GenericApiServer,
         health::Check,
@@ -78,8 +79,10 @@ pub fn create_server_chain(
 ) -> Result<Generation, BuildError> {
     let config = create_kube_apiserver_config(options, shared, current, own_ca)?;
     let extensions = create_api_extensions_server(&config, options, shared, Box::new(NotFound));
+    let extension_rows = extensions.server.rows.load_full();
     let kube = create_kube_apiserver(&config, options, shared, Box::new(extensions));
-    let aggregator = create_aggregator_server(&config, options, shared, Box::new(kube));
+    let delegates = DelegateDocuments { rows: vec![kube.server.rows.load_full(), extension_rows], checks: kube.checks.clone() };
+    let aggregator = create_aggregator_server(&config, options, shared, delegates, Box::new(kube));
     let stack = layers_around(&config, options, shared, aggregator);
     Ok(Generation { options: options.clone(), stack: Arc::new(stack), authorizer: config.authorizer })
 }
@@ -187,14 +190,31 @@ fn create_kube_apiserver(
     }
 }
 
+/// What the aggregator has to know of the servers behind it to speak for all of them.
+struct DelegateDocuments {
+    rows: Vec<Arc<Catalog>>,
+    checks: Arc<[Check]>,
+}
+
 fn create_aggregator_server(
     config: &KubeApiServerConfig,
     options: &ValidatedOptions,
     shared: &Arc<Shared>,
+    delegates: DelegateDocuments,
     delegate: Box<dyn Delegate>,
 ) -> AggregatorServer {
-    let rows = rows_of(config, options, shared, |group| group == REGISTRATION);
-    AggregatorServer { server: server("kube-aggregator", config, rows), reader: shared.reader.clone(), delegate }
+    let server = server("kube-aggregator", config, rows_of(config, options, shared, |group| group == REGISTRATION));
+    let mut built_in = delegates.rows;
+    built_in.push(server.rows.load_full());
+    let port = options.serving.secure.first().map_or(0, |address| address.port());
+    let documents = Documents::new(discovery::Sources {
+        built_in,
+        custom: shared.custom.clone(),
+        reader: shared.reader.clone(),
+        address: format!("{}:{port}", options.network.external_hostname),
+        checks: delegates.checks,
+    });
+    AggregatorServer { server, reader: shared.reader.clone(), documents, delegate }
 }
 
 /// The checks in upstream's order (kubernetes: `/readyz?verbose`).

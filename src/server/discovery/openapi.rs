@@ -93,16 +93,15 @@ impl Documents {
     fn make_index(&self, snapshot: &Snapshot) -> Index {
         let small = [Section::Api, Section::Groups, Section::Version, Section::OpenIdConfiguration, Section::OpenIdKeys];
         let mut sections = BTreeMap::new();
-        let mut add = |key: String, hash: String, place: Place| drop(sections.insert(key, Entry { hash, place }));
         let groups = self.built_in.groups().iter().filter(|group| !group.name.is_empty());
         for section in small.into_iter().chain(groups.map(|group| Section::Group(group.name.clone()))) {
-            add(section.key(), hash_of(&section), Place::Small(section));
+            sections.insert(section.key(), Entry { hash: hash_of(&section), place: Place::Small(section) });
         }
         for group in self.built_in.groups() {
             for version in versions(group) {
                 let source = source(group, &version, false);
                 let place = Place::Rows { group: group.name.clone(), version, origin: Origin::BuiltIn };
-                add(source.path(), hash_of(&source), place);
+                sections.insert(source.path(), Entry { hash: hash_of(&source), place });
             }
         }
         let mut hashes = self.openapi.hashes.lock();
@@ -114,9 +113,7 @@ impl Documents {
                 let hash = custom_hash(group, &version, known.get(&key));
                 let rows = rows_of(group, &version).cloned().collect();
                 hashes.insert(key.clone(), Hashed { rows, hash: hash.clone() });
-                if !sections_has(&sections, &key) {
-                    sections.insert(key, Entry { hash, place });
-                }
+                sections.entry(key).or_insert(Entry { hash, place });
             }
         }
         drop(hashes);
@@ -144,7 +141,7 @@ impl Documents {
         let Some(entry) = index.sections.get(key) else { return empty(StatusCode::NOT_FOUND, &[]) };
         let vary = (header::VARY, "Accept".to_owned());
         let Some(form) = accepted(cx, &V3_TYPES) else { return empty(StatusCode::NOT_ACCEPTABLE, &[vary]) };
-        let media_type = V3_TYPES[form as usize].0;
+        let media_type = media_type(&V3_TYPES, form);
         let mut headers = self.validators(&entry.hash);
         headers.push(vary);
         match cx.query.first("hash").filter(|hash| !hash.is_empty()) {
@@ -191,7 +188,7 @@ impl Documents {
             unpack(&packed)
         });
         match body {
-            Ok(bytes) => with(respond::response(200, V2_TYPES[form as usize].0, Body::Full(bytes)), &headers),
+            Ok(bytes) => with(respond::response(200, media_type(&V2_TYPES, form), Body::Full(bytes)), &headers),
             Err(why) => respond::error(cx, &ApiError::internal(why)),
         }
     }
@@ -258,8 +255,12 @@ const V2_TYPES: MediaTypes = [
     ),
 ];
 
-fn sections_has(sections: &BTreeMap<String, Entry>, key: &str) -> bool {
-    sections.contains_key(key)
+fn media_type(types: &MediaTypes, form: Form) -> &'static str {
+    let [json, protobuf] = types;
+    match form {
+        Form::Json => json.0,
+        Form::Protobuf => protobuf.0,
+    }
 }
 
 fn accepted(cx: &Exchange, types: &MediaTypes) -> Option<Form> {
