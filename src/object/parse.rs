@@ -80,8 +80,24 @@ impl Parser<'_> {
     fn unexpected(&self, context: &str) -> JsonError {
         match self.peek() {
             None => self.error("unexpected end of JSON input".into()),
-            Some(byte) => self.error(format!("invalid character {} {context}", quote_byte(byte))),
+            Some(byte) => {
+                let quoted = self.wide_character().unwrap_or_else(|| quote_byte(byte));
+                self.error(format!("invalid character {quoted} {context}"))
+            }
         }
+    }
+
+    /// A character beyond ASCII, quoted as Go quotes a rune.
+    fn wide_character(&self) -> Option<String> {
+        let rest = &self.text[self.at..];
+        let head = rest.get(..rest.len().min(4))?;
+        let valid = match std::str::from_utf8(head) {
+            Ok(text) => text,
+            Err(error) => std::str::from_utf8(&head[..error.valid_up_to()]).ok()?,
+        };
+        let c = valid.chars().next().filter(|c| !c.is_ascii())?;
+        let printable = !c.is_control() && !matches!(c, '\u{ad}' | '\u{feff}' | '\u{2028}' | '\u{2029}');
+        Some(if printable { format!("'{c}'") } else { format!("'\\u{:04x}'", c as u32) })
     }
 
     fn value(&mut self) -> Result<Value, JsonError> {
@@ -241,7 +257,7 @@ impl Parser<'_> {
                     self.at += 1;
                     self.escape(&mut out)?;
                 }
-                _ => return Err(self.unexpected("in string literal")),
+                _ => return Err(self.unexpected("in string")),
             }
         }
     }
@@ -261,7 +277,8 @@ impl Parser<'_> {
                 out.push(self.unicode()?);
                 return Ok(());
             }
-            _ => return Err(self.unexpected("in string escape code")),
+            None => return Err(self.unexpected("in string")),
+            Some(byte) => return Err(self.error(format!("invalid escape sequence `\\{}` in string", char::from(byte)))),
         };
         self.at += 1;
         out.push(plain);
@@ -387,7 +404,7 @@ mod tests {
         assert_eq!(message("{\"a\":1]"), "invalid character ']' after object key:value pair");
         assert_eq!(message("[1 2]"), "invalid character '2' after array element");
         assert_eq!(message("1 2"), "invalid character '2' after top-level value");
-        assert_eq!(message("\"\n\""), r"invalid character '\n' in string literal");
+        assert_eq!(message("\"\n\""), r"invalid character '\n' in string");
         assert_eq!(message("01"), "invalid character '1' after top-level value");
     }
 

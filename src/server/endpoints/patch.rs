@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     admission::Operation,
-    api::{ApiError, ErrorList, FieldError, Meta, Path, clock},
+    api::{ApiError, ErrorList, FieldError, Meta, Path, clock, duration::parse_time},
     object::{Map, Value, parse_reporting_duplicates, yaml},
     schema::{
         ownership::{ApplyContext, apply},
@@ -259,29 +259,65 @@ impl<'a> Patch<'a> {
             self.default(&mut object);
             Ok(object)
         };
+        // What only the server sets is not the applier's to own.
         let mut config = config.clone();
-        if scope.resource.namespaced && Meta::of(&config).namespace().is_empty() && config.as_object().is_some() {
-            config.set(&["metadata", "namespace"], scope.namespace);
+        if let Some(metadata) = config.get_mut("metadata").and_then(Value::as_object_mut) {
+            for name in SERVER_SET {
+                if metadata.get(name).and_then(Value::as_str).is_none_or(|text| parse_time(text).is_ok()) {
+                    metadata.remove(name);
+                }
+            }
+            if old.is_none() {
+                metadata.remove("resourceVersion");
+            }
         }
         let result = ownership::with_context(scope, self.manager, clock::now_seconds(), |write| {
             let context = ApplyContext { write: *write, kind: self.kind().kind, force: self.options.force == Some(true), finish: &finish };
             apply(table, ty, old, &config, &context)
         })?;
-        if let Some(object) = &result {
-            self.check_identity(object)?;
+        let Some(mut object) = result else { return Ok(None) };
+        if scope.resource.namespaced {
+            match Meta::of(&object).namespace() {
+                "" => object.set(&["metadata", "namespace"], scope.namespace),
+                given if given != scope.namespace => {
+                    return Err(ApiError::bad_request(
+                        "the namespace of the provided object does not match the namespace sent on the request",
+                    ));
+                }
+                _ => {}
+            }
         }
-        Ok(result)
+        if Meta::of(&object).name().is_empty() {
+            return Err(ApiError::bad_request(format!(
+                "the name of the object ({} based on URL) was undeterminable: name must be provided",
+                scope.name
+            )));
+        }
+        self.check_identity(&object)?;
+        Ok(Some(object))
     }
 }
+
+/// Members of metadata that an applied configuration may carry, as `kubectl get -o yaml` prints them, and that are never
+/// taken from it.
+const SERVER_SET: [&str; 1] = ["creationTimestamp"];
 
 /// An apply's body: YAML, which JSON is too.
 fn read_config(bytes: &Bytes) -> Result<(Value, Vec<String>), ApiError> {
     let duplicates = |names: Vec<String>| names.into_iter().map(|name| format!("duplicate field {}", crate::api::field::quote(&name))).collect();
-    if let Ok(parsed) = parse_reporting_duplicates(bytes) {
-        return Ok((parsed.value, duplicates(parsed.duplicates)));
+    let failed = |cause: &str| ApiError::bad_request(format!("error decoding patch: {cause}"));
+    let parsed = match parse_reporting_duplicates(bytes) {
+        Ok(parsed) => parsed,
+        Err(_) => {
+            let text = std::str::from_utf8(bytes).map_err(|error| failed(&error.to_string()))?;
+            yaml::parse(text).map_err(|error| failed(&error))?
+        }
+    };
+    if !matches!(parsed.value, Value::Object(_) | Value::Null) {
+        let kind = parsed.value.json_type();
+        return Err(failed(&format!(
+            "error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {kind} into Go value of type map[string]interface {{}}"
+        )));
     }
-    let failed = |cause: &str| ApiError::bad_request(format!("error decoding YAML: {cause}"));
-    let text = std::str::from_utf8(bytes).map_err(|error| failed(&error.to_string()))?;
-    let parsed = yaml::parse(text).map_err(|error| failed(&error))?;
     Ok((parsed.value, duplicates(parsed.duplicates)))
 }
