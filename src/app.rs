@@ -3,11 +3,11 @@
 pub mod bootstrap;
 pub mod supervisor;
 
-use std::{process::ExitCode, sync::Arc, time::Duration};
+use std::{os::unix::fs::DirBuilderExt, process::ExitCode, sync::Arc, time::Duration};
 
 use tokio::{
     signal::unix::{Signal, SignalKind, signal},
-    sync::mpsc,
+    sync::{mpsc, oneshot},
 };
 
 use self::bootstrap::Controllers;
@@ -16,11 +16,11 @@ use crate::{
     api::release,
     chain::{Generation, Shared, create_server_chain, shared::StartError},
     options::{self, Invocation, ValidatedOptions},
-    pki::newcomer::{self, Newcomer, NewcomerOptions},
-    reload::{self, Reloader, Trigger, catalogue::catalogue},
+    pki::newcomer::{self, Newcomer, NewcomerOptions, Prepared},
+    reload::{self, Reloader, Running, Trigger, catalogue::catalogue},
     server::{
         current::Current,
-        listen::{Address, InheritedSockets, Limits, ListenerSpec, Listeners, tls},
+        listen::{Address, Bound, InheritedSockets, Limits, ListenError, ListenerSpec, Listeners, tls},
         stack::Served,
     },
     telemetry::log,
@@ -75,63 +75,90 @@ async fn serve(invocation: Invocation, options: ValidatedOptions, logs: log::Log
     announce(&options);
     let mut stop = Stop::new()?;
     let shared = Shared::open(&options.storage)?;
-    let own = own_certificates(&options)?;
+    let own =
+        own_certificates(&options)?.map(Prepared::write).transpose().map_err(|error| StartError(error.to_string()))?;
     // Until the first commit nothing listens, so nobody meets this.
     let current = Current::new(Arc::new(|_: crate::server::http::Request| -> crate::server::current::ServeFuture {
         Box::pin(async { crate::server::respond::text_error(503, "starting") })
     }));
     bootstrap::register_hooks(&shared.hooks);
     let own_ca = own.as_ref().map(|own| own.authority_pem.as_str());
-    let generation = create_server_chain(&options, &shared, &current, own_ca).map_err(|error| StartError(error.to_string()))?;
+    let generation =
+        create_server_chain(&options, &shared, &current, own_ca).map_err(|error| StartError(error.to_string()))?;
     let inherited = InheritedSockets::from_environment().map_err(|error| StartError(error.to_string()))?;
     let listeners = Listeners::new(current.clone(), limits(&options), inherited);
     let bound = listeners
         .bind(listener_specs(&options, own.as_ref())?, limits(&options))
         .map_err(|error| StartError(error.to_string()))?;
-    ready(&shared, &options).await?;
+    tokio::select! {
+        filled = ready(&shared, &options) => filled?,
+        () = stop.wait() => return Ok(()),
+    }
     commit(&shared, &current, &generation);
     listeners.commit(bound).finish();
     bootstrap::start(&options, &shared, &current);
     let mut controllers = Controllers::new(shared.clone(), &current);
     controllers.apply(&options);
+    let (asked, triggers) = mpsc::channel(reload::QUEUE);
+    let admin = admin_socket(&options, &shared, &asked)?;
+    forward_hangup(stop.hangup()?, asked);
     supervisor::ready(&shared, &listeners, own.as_ref(), &options);
-    let (triggers, admin) = admin_socket(&options, &shared, stop.hangup()?)?;
+    let watchdog = tokio::spawn(supervisor::watchdog(shared.clone(), current.clone()));
     let generation = Arc::new(generation);
-    let parts = (invocation, shared.clone(), current, listeners.clone(), logs, generation, own, controllers);
-    let reloader = Reloader::new(parts.0, parts.1, parts.2, parts.3, parts.4, parts.5, parts.6, parts.7);
-    let reloading = tokio::spawn(reloader.run(triggers));
-    stop.wait().await;
-    // From here on the configuration stays what it is.
-    admin.stop_accepting();
-    reloading.abort();
-    shut_down(&shared, &options, &listeners, &mut stop).await;
+    let running =
+        Running { invocation, shared: shared.clone(), current, listeners, admin, logs, generation, own, controllers };
+    let (end, ended) = oneshot::channel();
+    let mut reloading = tokio::spawn(Reloader::new(running).run(triggers, ended));
+    tokio::select! {
+        () = stop.wait() => {}
+        // It ends when it is told to; anything else is a panic in it.
+        ended = &mut reloading => return Err(StartError(format!("reloading ended: {:?}", ended.err()))),
+    }
+    // From here on the configuration stays what it is; an attempt that has begun comes to its end.
+    drop(end);
+    let running = tokio::select! {
+        running = reloading => running.map_err(|error| StartError(format!("reloading ended: {error}")))?,
+        () = stop.wait() => return Ok(()),
+    };
+    shut_down(&running, &mut stop).await;
+    watchdog.abort();
     shared.embedded.close();
     tracing::info!("[graceful-termination] apiserver is exiting");
     Ok(())
 }
 
-/// Listens for `kenter reload` and SIGHUP; gives the attempts they ask for.
+/// Where `kenter reload` asks.
 fn admin_socket(
     options: &ValidatedOptions,
     shared: &Arc<Shared>,
-    mut hangup: Signal,
-) -> Result<(mpsc::Receiver<Trigger>, Listeners), StartError> {
-    let (sender, triggers) = mpsc::channel(reload::QUEUE);
-    let serve = reload::admin::Admin { triggers: sender.clone(), shared: shared.clone() };
-    let socket = options.state.admin_socket.clone();
-    if let Some(parent) = socket.parent() {
-        std::fs::create_dir_all(parent).map_err(|error| StartError(format!("{}: {error}", parent.display())))?;
-    }
+    asked: &mpsc::Sender<Trigger>,
+) -> Result<Listeners, StartError> {
+    let serve = reload::admin::Admin { triggers: asked.clone(), shared: shared.clone() };
     let listeners = Listeners::new(Current::new(Arc::new(serve)), limits(options), InheritedSockets::default());
-    let bound = listeners.bind(vec![ListenerSpec::new(Address::Unix(socket), None)], limits(options));
-    listeners.commit(bound.map_err(|error| StartError(error.to_string()))?).finish();
+    let bound = bind_admin(&listeners, options).map_err(|error| StartError(error.to_string()))?;
+    listeners.commit(bound).finish();
+    Ok(listeners)
+}
+
+/// Binds the admin socket of these options, where it is not open already.
+pub fn bind_admin(listeners: &Listeners, options: &ValidatedOptions) -> Result<Bound, ListenError> {
+    let socket = options.state.admin_socket.clone();
+    let address = Address::Unix(socket.clone());
+    if let Some(parent) = socket.parent() {
+        let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(parent);
+        made.map_err(|error| ListenError { address: address.clone(), reason: error.to_string() })?;
+    }
+    listeners.bind(vec![ListenerSpec::new(address, None)], limits(options))
+}
+
+/// SIGHUP asks for a reload.
+fn forward_hangup(mut hangup: Signal, asked: mpsc::Sender<Trigger>) {
     tokio::spawn(async move {
         while hangup.recv().await.is_some() {
             // A full queue has an attempt that comes after this signal.
-            let _ = sender.try_send(Trigger::Signal);
+            let _ = asked.try_send(Trigger::Signal);
         }
     });
-    Ok((triggers, listeners))
 }
 
 /// Waits for the caches' first fill.
@@ -145,6 +172,7 @@ async fn ready(shared: &Shared, options: &ValidatedOptions) -> Result<(), StartE
 /// Makes a generation the one that serves. Cannot fail.
 pub fn commit(shared: &Shared, current: &Current, generation: &Generation) {
     shared.rights.store(generation.authorizer.clone());
+    shared.note_generation(&generation.stack);
     current.store(Arc::new(Served(generation.stack.clone())));
     shared.lifecycle.paths_complete.fire();
 }
@@ -154,8 +182,8 @@ pub fn limits(options: &ValidatedOptions) -> Limits {
     Limits { connections: options.serving.connections.clone(), http2: options.serving.http2.clone() }
 }
 
-/// The certificates kenter makes for itself, where none were given.
-pub fn own_certificates(options: &ValidatedOptions) -> Result<Option<Newcomer>, StartError> {
+/// The certificates kenter makes for itself, where none were given; nothing is written yet.
+pub fn own_certificates(options: &ValidatedOptions) -> Result<Option<Prepared>, StartError> {
     if options.serving.tls.certificate.is_some() {
         return Ok(None);
     }
@@ -163,7 +191,7 @@ pub fn own_certificates(options: &ValidatedOptions) -> Result<Option<Newcomer>, 
     addresses.extend(options.network.advertise_address);
     addresses.extend(options.network.service_cluster_ip_range.first().and_then(|range| range.hosts().next()));
     let port = options.serving.secure.first().map_or(6443, |address| address.port());
-    let made = newcomer::ensure(&NewcomerOptions {
+    let made = newcomer::prepare(&NewcomerOptions {
         directory: options.serving.tls.cert_dir.clone(),
         kubeconfig: options.state.kubeconfig.clone(),
         server_url: format!("https://127.0.0.1:{port}"),
@@ -182,7 +210,8 @@ pub fn listener_specs(options: &ValidatedOptions, own: Option<&Newcomer>) -> Res
         .map(|own| crate::pki::check_pair(own.serving_pem.as_bytes(), own.serving_key_pem.as_bytes()))
         .transpose()
         .map_err(failed)?;
-    let config = tls::server_config(&options.serving.tls, own.as_ref(), options.serving.http2.enabled).map_err(failed)?;
+    let config =
+        tls::server_config(&options.serving.tls, own.as_ref(), options.serving.http2.enabled).map_err(failed)?;
     let secure = options.serving.secure.iter().map(|address| {
         let mut spec = ListenerSpec::new(Address::Tcp(*address), Some(config.clone()));
         spec.share_port = options.serving.permit_port_sharing;
@@ -199,8 +228,10 @@ pub fn listener_specs(options: &ValidatedOptions, own: Option<&Newcomer>) -> Res
 }
 
 /// Readiness fails first, then requests drain, then watches end (kubernetes: graceful termination).
-async fn shut_down(shared: &Shared, options: &ValidatedOptions, listeners: &Listeners, stop: &mut Stop) {
-    let lifecycle = &shared.lifecycle;
+async fn shut_down(running: &Running, stop: &mut Stop) {
+    let Running { listeners, admin, .. } = running;
+    let (options, lifecycle) = (&running.generation.options, &running.shared.lifecycle);
+    admin.stop_accepting();
     lifecycle.shutdown_initiated.fire();
     supervisor::stopping();
     let orderly = async {

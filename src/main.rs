@@ -15,7 +15,7 @@ const HELP: &str = "\
 kenter serves the Kubernetes API.
 
 Usage:
-  kenter run [flags]                 serve the API
+  kenter run [flags]                 serve the API; also where flags come first, as kube-apiserver is called
   kenter reload [flags]              make the running daemon read its configuration again
   kenter check [flags]               look at the configuration, change nothing
   kenter config show [flags]         the effective configuration; --origin, --format toml|json
@@ -39,10 +39,8 @@ fn main() -> ExitCode {
             print!("{HELP}");
             ExitCode::SUCCESS
         }
-        flag if flag.starts_with("--version") => match invocation("kenter", words) {
-            Ok(_) => complain("a command is needed"),
-            Err(code) => code,
-        },
+        // As kube-apiserver is called, by a unit file or a static pod: flags and no command mean `run`.
+        flag if flag.starts_with('-') => subcommand("run", words),
         _ => {
             words.remove(0);
             subcommand(&first, words)
@@ -87,7 +85,7 @@ fn check(words: Vec<String>) -> ExitCode {
         Ok(invocation) => invocation,
         Err(code) => return code,
     };
-    match options::check(&invocation, &catalogue(), |_| Vec::new()) {
+    match options::check(&invocation, &catalogue(), kenter::reload::probe::probe) {
         Ok(options) => {
             warn(options.warnings());
             println!("the configuration is good ({})", options.hash());

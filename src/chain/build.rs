@@ -119,6 +119,11 @@ fn create_kube_apiserver_config(
     Ok(KubeApiServerConfig { endpoints: Arc::new(endpoints), wiring, authorizer, authenticators })
 }
 
+/// What building would find wrong that reading has not: authorities that cannot be used.
+pub fn check_authorities(options: &ValidatedOptions, own_ca: Option<&str>) -> Result<(), BuildError> {
+    authenticators(&options.authentication, own_ca).map(drop)
+}
+
 fn authenticators(options: &Authentication, own_ca: Option<&str>) -> Result<Authenticators, BuildError> {
     auth::build::authenticators(options, own_ca)
         .map_err(|bad| BuildError { key: bad.key, reason: bad.error.to_string() })

@@ -16,5 +16,5 @@ mod observe;
 pub mod reader;
 pub mod shared;
 
-pub use build::{Generation, create_server_chain};
+pub use build::{Generation, check_authorities, create_server_chain};
 pub use shared::Shared;

@@ -11,6 +11,7 @@ pub fn observe(shared: &Shared, metrics: &Metrics) {
         let entries = i64::try_from(cache.stats().entries).unwrap_or(i64::MAX);
         metrics.resource_objects.with([&group, &resource]).set(entries);
     }
+    metrics.config_generations_alive.set(i64::try_from(shared.generations_alive()).unwrap_or(i64::MAX));
     observe_store(&shared.embedded, metrics);
 }
 

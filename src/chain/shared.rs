@@ -1,8 +1,12 @@
 //! What outlives a generation: the store, its cache, listeners, the lifecycle, custom rows, metrics.
 
-use std::{path::Path, sync::Arc};
+use std::{
+    path::Path,
+    sync::{Arc, Weak},
+};
 
 use arc_swap::ArcSwap;
+use parking_lot::Mutex;
 
 use super::reader::CacheReader;
 use crate::{
@@ -10,7 +14,7 @@ use crate::{
     object::Value,
     options::completed::{EmbeddedStore, StorageBackend},
     registry::{catalog::Catalog, resource::Resource, store::Store},
-    server::{generic::Rows, lifecycle::Lifecycle, rights::Rights},
+    server::{generic::Rows, lifecycle::Lifecycle, rights::Rights, stack::Stack},
     storage::{
         Storage,
         cache::{Attributes, Cache, CacheOptions, ResourceCache},
@@ -45,6 +49,8 @@ pub struct Shared {
     pub hooks: Arc<crate::server::hooks::Hooks>,
     /// What `/kenter/config` shows; written by the reloader.
     pub config_report: Arc<ArcSwap<Value>>,
+    /// Chains that served or serve, as long as somebody holds them.
+    generations: Mutex<Vec<Weak<Stack>>>,
 }
 
 impl Shared {
@@ -73,7 +79,20 @@ impl Shared {
             custom: Arc::new(ArcSwap::from_pointee(Catalog::default())),
             hooks: Arc::default(),
             config_report: Arc::new(ArcSwap::from_pointee(Value::Null)),
+            generations: Mutex::default(),
         }))
+    }
+
+    /// Remembers a chain that begins to serve, to be counted.
+    pub fn note_generation(&self, stack: &Arc<Stack>) {
+        let mut generations = self.generations.lock();
+        generations.retain(|known| known.strong_count() > 0 && !std::ptr::eq(known.as_ptr(), Arc::as_ptr(stack)));
+        generations.push(Arc::downgrade(stack));
+    }
+
+    /// How many chains are in memory.
+    pub fn generations_alive(&self) -> usize {
+        self.generations.lock().iter().filter(|stack| stack.strong_count() > 0).count()
     }
 
     /// The store of a row over the shared cache; also makes the row's objects readable by name.

@@ -4,6 +4,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     io::{self, Read},
+    os::unix::fs::OpenOptionsExt,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -478,14 +479,15 @@ fn read_text(path: &Path) -> io::Result<String> {
         .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "not UTF-8"))
 }
 
-/// Reads a regular file of bearable size; anything else (a pipe, a device) could keep us waiting for ever.
+/// Reads a regular file of bearable size; anything else (a pipe, a device) could keep us waiting for ever. Opened without
+/// waiting and looked at after that, since the name may be another thing's by then.
 fn read_bounded(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
-    let about = std::fs::metadata(path)?;
-    if !about.is_file() {
+    let file = std::fs::File::options().read(true).custom_flags(libc::O_NONBLOCK).open(path)?;
+    if !file.metadata()?.is_file() {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
     }
     let mut bytes = Vec::new();
-    std::fs::File::open(path)?.take(limit + 1).read_to_end(&mut bytes)?;
+    file.take(limit + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > limit {
         return Err(io::Error::new(io::ErrorKind::FileTooLarge, format!("larger than {} MiB", limit >> 20)));
     }

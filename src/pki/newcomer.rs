@@ -62,9 +62,37 @@ pub struct Newcomer {
     pub renew_at: SystemTime,
 }
 
+/// What [`prepare`] made, with the files that are not written yet.
+pub struct Prepared {
+    newcomer: Newcomer,
+    directory: PathBuf,
+    pending: Pending,
+}
+
+impl Prepared {
+    /// What there will be: all of it can be used before it is written.
+    pub fn newcomer(&self) -> &Newcomer {
+        &self.newcomer
+    }
+
+    /// Writes what was made. Blocks on the disk; does nothing where all was there.
+    pub fn write(self) -> Result<Newcomer, PkiError> {
+        make_directory(&self.directory)?;
+        for parent in self.pending.0.iter().filter_map(|(path, _)| path.parent()) {
+            make_directory(parent)?;
+        }
+        let written = self.pending.write()?;
+        Ok(Newcomer { written, ..self.newcomer })
+    }
+}
+
 /// Makes what is missing, keeps what is good. Safe to call again at any time; blocks on the disk where it writes.
 pub fn ensure(options: &NewcomerOptions) -> Result<Newcomer, PkiError> {
-    make_directory(&options.directory)?;
+    prepare(options)?.write()
+}
+
+/// The first half of [`ensure`]: reads what is there and makes what is missing, in memory alone.
+pub fn prepare(options: &NewcomerOptions) -> Result<Prepared, PkiError> {
     let now = SystemTime::now();
     let mut pending = Pending::default();
     let authority = Authority::load_or_make(&options.directory, now, &mut pending)?;
@@ -86,22 +114,19 @@ pub fn ensure(options: &NewcomerOptions) -> Result<Newcomer, PkiError> {
 
     let config = kubeconfig(&options.server_url, &authority.pem, &admin.pem, &admin.key_pem);
     if fs::read_to_string(&options.kubeconfig).ok().as_deref() != Some(config.as_str()) {
-        if let Some(parent) = options.kubeconfig.parent() {
-            make_directory(parent)?;
-        }
         pending.0.push((options.kubeconfig.clone(), config));
     }
-    let written = pending.write()?;
     let renew_at = authority.not_after.min(serving.not_after).min(admin.not_after) - RENEW_BEFORE;
-    Ok(Newcomer {
+    let newcomer = Newcomer {
         authority_file: options.directory.join("ca.crt"),
         authority_pem: authority.pem,
         serving_pem: serving.pem,
         serving_key_pem: serving.key_pem,
         kubeconfig: options.kubeconfig.clone(),
-        written,
+        written: Vec::new(),
         renew_at,
-    })
+    };
+    Ok(Prepared { newcomer, directory: options.directory.clone(), pending })
 }
 
 /// The key that signs service account tokens: `<directory>/sa.key`, ECDSA P-256 in PKCS#8 PEM, made where it is missing.

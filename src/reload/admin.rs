@@ -45,8 +45,8 @@ fn trusted(uid: Option<u32>) -> bool {
 
 async fn reload(triggers: mpsc::Sender<Trigger>) -> Response {
     let (answer, report) = oneshot::channel();
-    if triggers.try_send(Trigger::Admin(answer)).is_err() {
-        return respond::text_error(503, "too many reloads are waiting, or the server is stopping");
+    if triggers.send(Trigger::Admin(answer)).await.is_err() {
+        return respond::text_error(503, "the server is stopping");
     }
     match report.await {
         Ok(report) => json(status(&report), &report.to_value()),

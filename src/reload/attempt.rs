@@ -1,153 +1,207 @@
 //! One attempt, step by step.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use super::{
-    Reloader,
+    Reloader, catalogue,
     diff::{Class, Plan, diff},
     report::Report,
-    window::Window,
+    window::{Hands, Window},
 };
 use crate::{
     app,
-    chain::{Generation, create_server_chain, shared::data_directory},
+    chain::{Generation, client::InProcess, create_server_chain, shared::data_directory},
+    controllers::ApiClient,
     options::{self, KeyPath, Problem, Problems, ValidatedOptions, completed::StorageBackend},
-    pki::newcomer::Newcomer,
+    pki::newcomer::Prepared,
     server::listen::Bound,
 };
 
 /// Everything that was made aside and proved itself.
 struct Candidate {
     generation: Arc<Generation>,
-    own: Option<Newcomer>,
+    own: Option<Prepared>,
     bound: Bound,
+    admin: Bound,
 }
 
 impl Reloader {
-    pub(super) async fn attempt(&mut self) -> Report {
-        let begun = std::time::Instant::now();
-        let old = self.generation.options.clone();
+    /// `asked`: somebody waits for it, so that what was taken back before is tried again.
+    pub(super) async fn attempt(&mut self, asked: bool) -> Report {
+        let begun = Instant::now();
+        self.watcher.calm();
+        let old = self.running.generation.options.clone();
         let options = match self.read(old.reload.probe_timeout).await {
             Ok(options) => options,
-            Err(problems) => return Report::failed(self.current.generation(), &old, problems.list),
+            Err(problems) => return self.failed(problems.list),
         };
-        self.watcher.follow(&options, None);
-        let plan = diff(&old, &options);
+        self.watcher.follow(&old, Some(options.watch()));
         if options == old && !self.renewal_due() {
-            return Report::unchanged(self.current.generation(), &old);
+            self.rejected = None;
+            return Report::unchanged(self.running.current.generation(), &old);
         }
+        if !asked && self.rejected.as_ref() == Some(&options) {
+            return self.last.clone();
+        }
+        self.announce();
+        let plan = diff(&old, &options);
         let candidate = match self.build(&options).await {
             Ok(candidate) => candidate,
-            Err(problem) => return Report::failed(self.current.generation(), &old, vec![problem]),
+            Err(problem) => return self.failed(vec![problem]),
         };
-        if let Err(problem) = self.reopen(&plan, &old, &options).await {
-            return Report::failed(self.current.generation(), &old, vec![problem]);
+        if let Err(problem) = self.reopen(&plan, &options).await {
+            return self.failed(vec![problem]);
         }
         self.commit(candidate, plan.has(Class::Reopen));
-        Report::applied(self.current.generation(), &options, &plan, begun.elapsed())
+        Report::applied(self.running.current.generation(), &options, &plan, begun.elapsed())
     }
 
+    fn failed(&mut self, problems: Vec<Problem>) -> Report {
+        self.announce();
+        Report::failed(self.running.current.generation(), &self.running.generation.options, problems)
+    }
+
+    /// Reads and judges. A disk that hangs costs the time limit and one thread, whoever asks how often.
     async fn read(&mut self, limit: Duration) -> Result<ValidatedOptions, Problems> {
-        let invocation = self.invocation.clone();
-        let reading = tokio::task::spawn_blocking(move || options::read(&invocation, &super::catalogue::catalogue()));
-        let result = match tokio::time::timeout(limit, reading).await {
+        let invocation = self.running.invocation.clone();
+        if let Some(stuck) = &mut self.stuck {
+            if tokio::time::timeout(limit, stuck).await.is_err() {
+                return Err(hangs(limit));
+            }
+            self.stuck = None;
+        }
+        let mut reading = tokio::task::spawn_blocking(move || options::read(&invocation, &catalogue::catalogue()));
+        let result = match tokio::time::timeout(limit, &mut reading).await {
             Ok(Ok(result)) => result,
             Ok(Err(panic)) => Err(trouble(&format!("reading the configuration failed: {panic}"))),
-            Err(_) => Err(trouble(&format!("reading the configuration took longer than {}s; is a file a pipe or on a server that hangs?", limit.as_secs_f64()))),
+            Err(_) => {
+                self.stuck = Some(reading);
+                Err(hangs(limit))
+            }
         };
         if let Err(problems) = &result {
             // What is wrong may be mended in a file that was not looked at before.
-            self.watcher.follow(&self.generation.options, Some(&problems.watch));
+            self.watcher.follow(&self.running.generation.options, Some(&problems.watch));
         }
         result
     }
 
     /// Whether a certificate that kenter made for itself has to be made anew.
     fn renewal_due(&self) -> bool {
-        self.own.as_ref().is_some_and(|own| own.renew_at <= std::time::SystemTime::now())
+        self.running.own.as_ref().is_some_and(|own| own.renew_at <= std::time::SystemTime::now())
     }
 
     /// Builds and probes; nothing of it serves yet.
     async fn build(&self, options: &ValidatedOptions) -> Result<Candidate, Problem> {
         let limit = options.reload.probe_timeout;
+        let running = &self.running;
         let work = async {
             let failed = |key: &str| {
                 let key = key.to_owned();
                 move |reason: String| located(options, &key, reason)
             };
-            let own = app::own_certificates(options).map_err(|error| failed("serving.tls_cert_file")(error.to_string()))?;
-            let own_ca = own.as_ref().map(|own| own.authority_pem.as_str());
-            let generation = create_server_chain(options, &self.shared, &self.current, own_ca)
+            let own = app::own_certificates(options).map_err(|error| failed("serving.cert_dir")(error.to_string()))?;
+            let made = own.as_ref().map(Prepared::newcomer);
+            let own_ca = made.map(|own| own.authority_pem.as_str());
+            let generation = create_server_chain(options, &running.shared, &running.current, own_ca)
                 .map_err(|error| failed(error.key)(error.reason))?;
-            let specs = app::listener_specs(options, own.as_ref()).map_err(|error| failed("serving.tls_cert_file")(error.to_string()))?;
-            let bound = self
+            let specs = app::listener_specs(options, made)
+                .map_err(|error| failed("serving.tls_cert_file")(error.to_string()))?;
+            let bound = running
                 .listeners
                 .bind(specs, app::limits(options))
                 .map_err(|error| failed("serving.secure_port")(error.to_string()))?;
-            self.shared.storage.health().await.map_err(|error| failed("storage.path")(error.to_string()))?;
-            Ok(Candidate { generation: Arc::new(generation), own, bound })
+            let admin = app::bind_admin(&running.admin, options)
+                .map_err(|error| failed("state.admin_socket")(error.to_string()))?;
+            running.shared.storage.health().await.map_err(|error| failed("storage.path")(error.to_string()))?;
+            Ok(Candidate { generation: Arc::new(generation), own, bound, admin })
         };
         match tokio::time::timeout(limit, work).await {
             Ok(result) => result,
-            Err(_) => Err(located(options, "reload.probe_timeout", format!("the new configuration did not prove itself within {}s", limit.as_secs_f64()))),
+            Err(_) => {
+                let reason = format!("the new configuration did not prove itself within {}s", limit.as_secs_f64());
+                Err(located(options, "reload.probe_timeout", reason))
+            }
         }
     }
 
-    /// Handles that cannot exist twice: done before the commit, since it may fail.
-    async fn reopen(&self, plan: &Plan, old: &ValidatedOptions, new: &ValidatedOptions) -> Result<(), Problem> {
+    /// Handles that cannot exist twice: done before the commit, since it may fail. The move is the last of it.
+    async fn reopen(&self, plan: &Plan, new: &ValidatedOptions) -> Result<(), Problem> {
+        self.tune(new).await?;
         let StorageBackend::Embedded(store) = &new.storage.backend;
-        let StorageBackend::Embedded(before) = &old.storage.backend;
-        let failed = |reason: String| located(new, "storage.path", reason);
-        if plan.has(Class::Reopen) && store.path != before.path {
-            let directory = data_directory(&store.path).to_owned();
-            self.shared.embedded.relocate(directory).await.map_err(|error| failed(error.to_string()))?;
+        let directory = data_directory(&store.path);
+        let embedded = &self.running.shared.embedded;
+        if !plan.has(Class::Reopen) || embedded.directory() == directory {
+            return Ok(());
         }
-        if store.reserve != before.reserve || new.storage.compaction_interval != old.storage.compaction_interval {
-            let tuned = self.shared.embedded.tune(store.reserve, new.storage.compaction_interval).await;
-            tuned.map_err(|error| failed(error.to_string()))?;
+        let Err(error) = embedded.relocate(directory.to_owned()).await else { return Ok(()) };
+        if let Err(problem) = self.tune(&self.running.generation.options).await {
+            tracing::error!(%problem, "the store could not be tuned back");
         }
-        Ok(())
+        Err(located(new, "storage.path", error.to_string()))
+    }
+
+    /// What the store takes while it is open.
+    pub(super) async fn tune(&self, options: &ValidatedOptions) -> Result<(), Problem> {
+        let StorageBackend::Embedded(store) = &options.storage.backend;
+        let tuned = self.running.shared.embedded.tune(store.reserve, options.storage.compaction_interval).await;
+        tuned.map_err(|error| located(options, "storage.reserve", error.to_string()))
     }
 
     /// One pointer. Cannot fail.
     fn commit(&mut self, candidate: Candidate, reopened: bool) {
-        let Candidate { generation, own, bound } = candidate;
+        let Candidate { generation, own, bound, admin } = candidate;
         // A newer commit ends the watching of the one before.
         if let Some(window) = self.window.take() {
             window.finish();
         }
-        app::commit(&self.shared, &self.current, &generation);
-        let handover = self.listeners.commit(bound);
-        if let Err(error) = self.logs.apply(&generation.options.telemetry) {
+        let running = &mut self.running;
+        app::commit(&running.shared, &running.current, &generation);
+        let hands = Hands { listeners: running.listeners.commit(bound), admin: running.admin.commit(admin) };
+        if let Err(error) = running.logs.apply(&generation.options.telemetry) {
             tracing::error!(%error, "the log filter could not be changed");
         }
-        self.alive.retain(|stack| stack.strong_count() > 0);
-        self.alive.push(Arc::downgrade(&generation.stack));
-        self.controllers.apply(&generation.options);
+        running.controllers.apply(&generation.options);
         let observe = generation.options.reload.observe;
-        let old = std::mem::replace(&mut self.generation, generation);
-        let old_own = std::mem::replace(&mut self.own, own);
-        self.watcher.follow(&self.generation.options, None);
+        let old = std::mem::replace(&mut running.generation, generation);
+        let old_own = std::mem::replace(&mut running.own, own.and_then(written));
+        self.watcher.follow(&running.generation.options, None);
+        self.rejected = None;
         // A store that was moved is never moved back by itself.
         if reopened || observe.is_zero() {
-            handover.finish();
+            hands.finish();
         } else {
-            self.window = Some(Window::new(old, old_own, handover, observe));
+            self.window = Some(Window::new(old, old_own, hands, observe));
         }
     }
 
     /// Whether what serves now is well: its store answers and it answers itself.
     pub(super) async fn health(&self) -> Result<(), String> {
-        let storage = self.shared.storage.health();
-        match tokio::time::timeout(self.generation.options.reload.probe_timeout, storage).await {
+        let limit = self.running.generation.options.reload.probe_timeout;
+        match tokio::time::timeout(limit, self.running.shared.storage.health()).await {
             Ok(Ok(())) => {}
             // A store that fails is not the new configuration's fault and would not be mended by the old one.
             Ok(Err(_)) | Err(_) => return Ok(()),
         }
-        let client = crate::chain::client::InProcess::new(self.current.clone(), "kenter/reload");
-        use crate::controllers::ApiClient;
-        client.call(::http::Method::GET, "/livez".to_owned(), None).await.map(drop).map_err(|error| error.message.clone())
+        let client = InProcess::new(self.running.current.clone(), "kenter/reload");
+        let answer = client.call(::http::Method::GET, "/livez".to_owned(), None);
+        match tokio::time::timeout(limit, answer).await {
+            Ok(answer) => answer.map(drop).map_err(|error| error.message.clone()),
+            Err(_) => Err(format!("/livez did not answer within {}s", limit.as_secs_f64())),
+        }
     }
+}
+
+/// Writes what was made for ourselves. It serves from memory already, so a disk that refuses it is told and no more.
+fn written(prepared: Prepared) -> Option<crate::pki::newcomer::Newcomer> {
+    let newcomer = prepared.newcomer().clone();
+    Some(prepared.write().unwrap_or_else(|error| {
+        tracing::error!(%error, "self-made certificates could not be written");
+        newcomer
+    }))
 }
 
 /// A problem with the place its option was set at.
@@ -155,6 +209,11 @@ fn located(options: &ValidatedOptions, key: &str, reason: String) -> Problem {
     let path = KeyPath::dotted(key);
     let origin = options.origin(&path);
     Problem::new(path, reason).at(origin)
+}
+
+fn hangs(limit: Duration) -> Problems {
+    let limit = limit.as_secs_f64();
+    trouble(&format!("reading the configuration took longer than {limit}s; is a file on a server that hangs?"))
 }
 
 fn trouble(reason: &str) -> Problems {

@@ -27,16 +27,23 @@ pub fn reload(socket: &Path) -> ExitCode {
 }
 
 fn unreachable(socket: &Path, cause: &str) -> ExitCode {
-    eprintln!("kenter reload: the daemon does not answer on {}: {cause} (is it running, with the same --state-dir?)", socket.display());
+    eprintln!(
+        "kenter reload: the daemon does not answer on {}: {cause} (is it running, with the same --state-dir?)",
+        socket.display()
+    );
     ExitCode::from(UNREACHABLE)
 }
 
 async fn ask(socket: &Path) -> Result<(u16, Bytes), String> {
     let text = |error: &dyn std::fmt::Display| error.to_string();
     let stream = UnixStream::connect(socket).await.map_err(|error| text(&error))?;
-    let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(|error| text(&error))?;
+    let (mut sender, connection) =
+        hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(|error| text(&error))?;
     tokio::spawn(connection);
-    let request = ::http::Request::post("/reload").header("host", "kenter").body(Empty::<Bytes>::new()).map_err(|error| text(&error))?;
+    let request = ::http::Request::post("/reload")
+        .header("host", "kenter")
+        .body(Empty::<Bytes>::new())
+        .map_err(|error| text(&error))?;
     let response = sender.send_request(request).await.map_err(|error| text(&error))?;
     let status = response.status().as_u16();
     let body = response.into_body().collect().await.map_err(|error| text(&error))?.to_bytes();
@@ -50,7 +57,9 @@ fn show(status: u16, body: &Bytes) -> ExitCode {
     };
     let outcome = report.str_at(&["lastReload", "outcome"]);
     let generation = report.i64_at(&["generation"]).unwrap_or(0);
-    let lines = |name: &str| report.array_at(&["lastReload", name]).iter().filter_map(Value::as_str).map(str::to_owned).collect::<Vec<_>>();
+    let lines = |name: &str| {
+        report.array_at(&["lastReload", name]).iter().filter_map(Value::as_str).map(str::to_owned).collect::<Vec<_>>()
+    };
     if status == 200 {
         for line in lines("changes") {
             println!("{line}");

@@ -9,21 +9,25 @@ mod attempt;
 pub mod catalogue;
 pub mod client;
 pub mod diff;
+pub mod probe;
 mod report;
 mod watcher;
 mod window;
 
 use std::{sync::Arc, time::Duration};
 
-use tokio::sync::{mpsc, oneshot};
+use tokio::{
+    sync::{mpsc, oneshot},
+    task::JoinHandle,
+};
 
 pub use report::{Outcome, Report};
 use window::Window;
 
 use crate::{
-    app::bootstrap::Controllers,
+    app::{bootstrap::Controllers, supervisor},
     chain::{Generation, Shared},
-    options::Invocation,
+    options::{Invocation, Problems, ValidatedOptions},
     pki::newcomer::Newcomer,
     server::{current::Current, listen::Listeners},
     telemetry::log::LogHandle,
@@ -41,96 +45,139 @@ pub enum Trigger {
     Admin(oneshot::Sender<Report>),
 }
 
-/// Attempts that wait; more are refused to the asker, since one more attempt covers them all.
+impl Trigger {
+    /// Whether somebody asked, so that also "nothing to do" is an answer.
+    fn asked(&self) -> bool {
+        matches!(self, Self::Signal | Self::Admin(_))
+    }
+}
+
+/// Askers that wait; more wait for a place. One attempt answers all of them.
 pub const QUEUE: usize = 16;
 
 /// What the daemon is made of, as far as a reload replaces or asks it.
-pub struct Reloader {
+pub struct Running {
     pub invocation: Invocation,
     pub shared: Arc<Shared>,
     pub current: Current,
     pub listeners: Listeners,
+    /// The socket of `kenter reload`.
+    pub admin: Listeners,
     pub logs: LogHandle,
     pub generation: Arc<Generation>,
+    /// The certificates that kenter made for itself, where it did.
     pub own: Option<Newcomer>,
     pub controllers: Controllers,
+}
+
+pub struct Reloader {
+    running: Running,
     window: Option<Window>,
     watcher: watcher::FileWatcher,
-    /// Generations that may still be held by requests, to be counted.
-    alive: Vec<std::sync::Weak<crate::server::stack::Stack>>,
+    /// A reading that took too long and is still at it.
+    stuck: Option<JoinHandle<Result<ValidatedOptions, Problems>>>,
+    /// What was applied and taken back; only somebody who asks gets it tried again.
+    rejected: Option<ValidatedOptions>,
+    last: Report,
+    /// The supervisor has been told that a reload is going on.
+    announced: bool,
 }
 
 impl Reloader {
-    #[allow(clippy::too_many_arguments)]
-    pub fn new(
-        invocation: Invocation,
-        shared: Arc<Shared>,
-        current: Current,
-        listeners: Listeners,
-        logs: LogHandle,
-        generation: Arc<Generation>,
-        own: Option<Newcomer>,
-        controllers: Controllers,
-    ) -> Self {
-        let watcher = watcher::FileWatcher::new(&generation.options);
-        let alive = vec![Arc::downgrade(&generation.stack)];
-        let reloader = Self { invocation, shared, current, listeners, logs, generation, own, controllers, window: None, watcher, alive };
-        reloader.publish(&Report::started(reloader.current.generation(), &reloader.generation.options));
-        reloader
+    pub fn new(running: Running) -> Self {
+        let options = &running.generation.options;
+        let last = Report::started(running.current.generation(), options);
+        last.publish(&running.shared, options);
+        let watcher = watcher::FileWatcher::new(options);
+        Self { running, window: None, watcher, stuck: None, rejected: None, last, announced: false }
     }
 
-    /// Serves triggers until the channel closes.
-    pub async fn run(mut self, mut triggers: mpsc::Receiver<Trigger>) {
+    /// Serves triggers until `end` is dropped or sent to; gives back what serves then.
+    pub async fn run(mut self, mut triggers: mpsc::Receiver<Trigger>, mut end: oneshot::Receiver<()>) -> Running {
         loop {
-            let poll = self.generation.options.reload.poll_interval;
+            let poll = self.running.generation.options.reload.poll_interval;
             let trigger = tokio::select! {
+                biased;
+                _ = &mut end => break,
                 trigger = triggers.recv() => match trigger {
                     Some(trigger) => trigger,
                     None => break,
                 },
-                () = self.watcher.settled() => Trigger::Files,
-                () = after(poll) => Trigger::Poll,
                 () = Window::over(&self.window) => {
                     self.close_window().await;
                     continue;
                 }
+                () = self.watcher.settled() => Trigger::Files,
+                () = after(poll) => Trigger::Poll,
             };
-            self.serve(trigger).await;
+            let mut waiting = vec![trigger];
+            while let Ok(trigger) = triggers.try_recv() {
+                waiting.push(trigger);
+            }
+            self.serve(waiting).await;
+        }
+        if let Some(window) = self.window.take() {
+            window.finish();
+        }
+        self.running
+    }
+
+    /// One attempt, which answers everybody who waits.
+    async fn serve(&mut self, waiting: Vec<Trigger>) {
+        let asked = waiting.iter().any(Trigger::asked);
+        if asked {
+            self.announce();
+        }
+        let report = self.attempt(asked).await;
+        // A look that found nothing is no event, unless something was wrong before; nor is the same failure again.
+        let nothing = report.outcome == Outcome::Unchanged && self.last.outcome.good();
+        if asked || !(nothing || report.tells_the_same_as(&self.last)) {
+            self.publish(report.clone());
+        }
+        if std::mem::take(&mut self.announced) {
+            supervisor::reloaded();
+        }
+        for trigger in waiting {
+            if let Trigger::Admin(answer) = trigger {
+                // Whoever asked may have gone.
+                let _ = answer.send(report.clone());
+            }
         }
     }
 
-    async fn serve(&mut self, trigger: Trigger) {
-        let quiet = matches!(trigger, Trigger::Poll | Trigger::Files);
-        let report = self.attempt().await;
-        // A look that found nothing is no event.
-        if !(quiet && report.outcome == Outcome::Unchanged) {
-            self.publish(&report);
-        }
-        if let Trigger::Admin(answer) = trigger {
-            // Whoever asked may have gone.
-            let _ = answer.send(report);
+    /// Tells the supervisor, once an attempt, that a reload is going on.
+    fn announce(&mut self) {
+        if !std::mem::replace(&mut self.announced, true) {
+            supervisor::reloading();
         }
     }
 
     /// The old generation is no longer needed; or, where the new one turned bad, it serves again.
     async fn close_window(&mut self) {
         let Some(window) = self.window.take() else { return };
-        match self.health().await {
-            Ok(()) => window.finish(),
-            Err(cause) => {
-                let (generation, own) = window.back(&self.shared, &self.current);
-                self.generation = generation;
-                self.own = own;
-                self.controllers.apply(&self.generation.options);
-                let report = Report::reverted(self.current.generation(), &self.generation.options, &cause);
-                self.publish(&report);
-            }
+        let cause = match self.health().await {
+            Ok(()) => return window.finish(),
+            Err(cause) => cause,
+        };
+        let new = self.running.generation.options.clone();
+        window.back(&mut self.running);
+        let old = self.running.generation.options.clone();
+        if let Err(error) = self.running.logs.apply(&old.telemetry) {
+            tracing::error!(%error, "the log filter could not be changed back");
         }
+        if let Err(problem) = self.tune(&old).await {
+            tracing::error!(%problem, "the store could not be tuned back");
+        }
+        self.running.controllers.apply(&old);
+        self.watcher.follow(&old, Some(new.watch()));
+        self.rejected = Some(new);
+        self.publish(Report::reverted(self.running.current.generation(), &old, &cause));
     }
 
     /// Tells everyone: log, metrics, `/kenter/config`, the supervisor.
-    fn publish(&self, report: &Report) {
-        report.publish(&self.shared, self.alive.iter().filter(|stack| stack.strong_count() > 0).count());
+    fn publish(&mut self, report: Report) {
+        report.publish(&self.running.shared, &self.running.generation.options);
+        self.last = report;
     }
 }
 

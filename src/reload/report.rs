@@ -6,8 +6,8 @@ use super::diff::Plan;
 use crate::{
     api::{clock, duration::format_time},
     chain::Shared,
-    object::{Map, Value},
-    options::{Problem, ValidatedOptions},
+    object::{Map, Value, parse},
+    options::{self, Problem, ValidatedOptions},
 };
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,29 +80,47 @@ impl Report {
         Self::new(Outcome::Reverted, generation, serving, vec![line])
     }
 
-    /// Log, metrics, `/kenter/config` and the supervisor's status. `alive`: generations in memory.
-    pub fn publish(&self, shared: &Shared, alive: usize) {
+    /// Whether it would be the same news to an operator.
+    pub fn tells_the_same_as(&self, other: &Self) -> bool {
+        (self.outcome, self.generation, &self.lines) == (other.outcome, other.generation, &other.lines)
+    }
+
+    /// Log, metrics, `/kenter/config` and the supervisor's status.
+    pub fn publish(&self, shared: &Shared, serving: &ValidatedOptions) {
         let metrics = shared.metrics;
         let text = self.lines.join("\n");
         match self.outcome {
             outcome if outcome.good() => {
-                tracing::info!(outcome = outcome.as_str(), generation = self.generation, hash = self.hash, changes = text, "configuration");
+                tracing::info!(
+                    outcome = outcome.as_str(),
+                    generation = self.generation,
+                    hash = self.hash,
+                    changes = text,
+                    "configuration"
+                );
             }
-            outcome => tracing::error!(outcome = outcome.as_str(), generation = self.generation, problems = text, "the old configuration serves on"),
+            outcome => tracing::error!(
+                outcome = outcome.as_str(),
+                generation = self.generation,
+                problems = text,
+                "the old configuration serves on"
+            ),
         }
         metrics.config_last_reload_successful.set(i64::from(self.outcome.good()));
         metrics.config_last_reload_timestamp_seconds.set(self.at.as_millisecond() as f64 / 1000.0);
         metrics.config_generation.set(i64::try_from(self.generation).unwrap_or(i64::MAX));
         metrics.config_hash.clear();
         metrics.config_hash.with([&self.hash]).set(1);
-        metrics.config_generations_alive.set(i64::try_from(alive).unwrap_or(i64::MAX));
         if self.outcome != Outcome::Started {
             metrics.config_reloads_total.with([self.outcome.as_str()]).inc();
         }
         if self.outcome == Outcome::Applied {
             metrics.config_reload_seconds.observe(self.took.as_secs_f64());
         }
-        shared.config_report.store(std::sync::Arc::new(self.to_value()));
+        let mut shown = self.to_value();
+        let effective = options::show_json(serving, true);
+        shown.set(&["configuration"], parse(effective.as_bytes()).unwrap_or_default());
+        shared.config_report.store(std::sync::Arc::new(shown));
         let first = self.lines.first().map_or("", String::as_str);
         let status = match self.outcome {
             Outcome::Failed | Outcome::Reverted => format!("reload {}: {first}", self.outcome.as_str()),
@@ -111,7 +129,7 @@ impl Report {
         crate::app::supervisor::status(&status);
     }
 
-    /// What `/kenter/config` and `kenter reload` show.
+    /// What `kenter reload` shows; `/kenter/config` adds the configuration that serves, secrets masked.
     pub fn to_value(&self) -> Value {
         let lines: Vec<Value> = self.lines.iter().map(|line| Value::from(line.as_str())).collect();
         let mut last = Map::from([

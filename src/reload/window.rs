@@ -4,23 +4,33 @@ use std::{sync::Arc, time::Duration};
 
 use tokio::time::Instant;
 
-use crate::{
-    app,
-    chain::{Generation, Shared},
-    pki::newcomer::Newcomer,
-    server::{current::Current, listen::Handover},
-};
+use super::Running;
+use crate::{app, chain::Generation, pki::newcomer::Newcomer, server::listen::Handover};
+
+/// The listeners of both generations.
+pub struct Hands {
+    pub listeners: Handover,
+    pub admin: Handover,
+}
+
+impl Hands {
+    /// Closes what only the old one listened on.
+    pub fn finish(self) {
+        self.listeners.finish();
+        self.admin.finish();
+    }
+}
 
 pub struct Window {
     old: Arc<Generation>,
     own: Option<Newcomer>,
-    handover: Handover,
+    hands: Hands,
     until: Instant,
 }
 
 impl Window {
-    pub fn new(old: Arc<Generation>, own: Option<Newcomer>, handover: Handover, length: Duration) -> Self {
-        Self { old, own, handover, until: Instant::now() + length }
+    pub fn new(old: Arc<Generation>, own: Option<Newcomer>, hands: Hands, length: Duration) -> Self {
+        Self { old, own, hands, until: Instant::now() + length }
     }
 
     /// Waits for the window's end; for ever where there is none.
@@ -33,13 +43,15 @@ impl Window {
 
     /// Retires the old generation: its listeners close, its requests end by themselves.
     pub fn finish(self) {
-        self.handover.finish();
+        self.hands.finish();
     }
 
     /// The old generation serves again; nothing is rebuilt, so this cannot fail.
-    pub fn back(self, shared: &Shared, current: &Current) -> (Arc<Generation>, Option<Newcomer>) {
-        self.handover.back();
-        app::commit(shared, current, &self.old);
-        (self.old, self.own)
+    pub fn back(self, running: &mut Running) {
+        self.hands.listeners.back();
+        self.hands.admin.back();
+        app::commit(&running.shared, &running.current, &self.old);
+        running.generation = self.old;
+        running.own = self.own;
     }
 }

@@ -1,8 +1,6 @@
 //! The API over the wire.
 
-use crate::support::{Daemon, config_map};
-
-const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
+use crate::support::{CONFIG_MAPS, Daemon, config_map};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_object_lives_from_create_to_delete_and_watches_see_it_all() {

@@ -28,7 +28,7 @@ fn a_kubeadm_command_line_without_etcd_is_accepted() {
         "check",
         "--state-dir",
         &state,
-        "--advertise-address=127.0.0.1",
+        "--advertise-address=192.0.2.7",
         "--allow-privileged=true",
         "--authorization-mode=Node,RBAC",
         "--enable-admission-plugins=NodeRestriction",

@@ -7,9 +7,7 @@ use std::sync::{
 
 use kenter::json;
 
-use crate::support::{Client, Daemon, Watch, config_map, eventually};
-
-const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
+use crate::support::{ADMIN, CONFIG_MAPS, Client, Daemon, Watch, config_map, eventually};
 
 /// The generation that serves, as `/kenter/config` tells it.
 async fn generation(client: &Client) -> i64 {
@@ -62,18 +60,32 @@ async fn bad_configuration_leaves_the_old_one_serving_and_every_report_right() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_token_that_was_taken_away_is_refused_at_once_and_its_watch_ends_with_a_status() {
-    let daemon = Daemon::start(&["--authorization-mode=AlwaysAllow"]).await;
-    let tokens = |text: &str| std::fs::write(daemon.path("tokens.csv"), text).expect("written");
-    tokens("admin-token,admin,1,\"system:masters\"\nother-token,other,2\n");
+async fn a_watch_whose_user_lost_its_right_ends_with_a_status() {
+    let daemon = Daemon::start(&[]).await;
+    let mode = |mode: &str| {
+        let text = format!("[authorization]\nauthorization_mode = [\"{mode}\"]\n");
+        std::fs::write(daemon.path("kenter.toml"), text).expect("written");
+    };
+    std::fs::write(daemon.path("tokens.csv"), format!("{ADMIN},admin,1,\"system:masters\"\nother-token,other,2\n")).expect("written");
+    mode("AlwaysAllow");
     assert_eq!(daemon.reload().await.0, 0);
     let other = daemon.client_as("other-token");
-    let mut watch = other.watch(&format!("{CONFIG_MAPS}?watch=1&resourceVersion=1")).await;
-    tokens("admin-token,admin,1,\"system:masters\"\n");
-    std::fs::write(daemon.path("kenter.toml"), "[authorization]\nauthorization_mode = [\"RBAC\"]\n").expect("written");
-    let (_, text) = daemon.reload().await;
-    assert_eq!(other.get(CONFIG_MAPS).await.status, 401, "{text}");
-    drop(watch.next().await);
+    let watch = format!("{CONFIG_MAPS}?watch=1&resourceVersion=1");
+    let (mut lost, mut kept) = (other.watch(&watch).await, daemon.client().watch(&watch).await);
+    mode("RBAC");
+    let (code, text) = daemon.reload().await;
+    assert_eq!(code, 0, "{text}");
+    let end = loop {
+        let event = lost.next().await.expect("a last event");
+        if event.str_at(&["type"]) == "ERROR" {
+            break event;
+        }
+    };
+    assert_eq!(end.i64_at(&["object", "code"]), Some(403), "{end:?}");
+    assert!(lost.next().await.is_none(), "the watch is over");
+    assert_eq!(other.get(CONFIG_MAPS).await.status, 403);
+    assert_eq!(daemon.client().post(CONFIG_MAPS, &config_map("after", "x")).await.status, 201);
+    while kept.next().await.expect("this one goes on").str_at(&["object", "metadata", "name"]) != "after" {}
 }
 
 const WATCHES: usize = 1000;

@@ -26,6 +26,9 @@ use tokio::process::{Child, Command};
 /// Longest wait for a condition; a machine under load is slow, a hang is a failure.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
+/// ConfigMaps of the namespace that each daemon starts with.
+pub const CONFIG_MAPS: &str = "/api/v1/namespaces/it/configmaps";
+
 /// The token of a member of `system:masters`.
 pub const ADMIN: &str = "admin-token";
 
@@ -53,7 +56,10 @@ impl Daemon {
         std::fs::write(folder.path().join("tokens.csv"), format!("{ADMIN},admin,1,\"system:masters\"\n")).expect("written");
         std::fs::write(folder.path().join("kenter.toml"), "").expect("written");
         std::fs::create_dir(folder.path().join("kenter.d")).expect("made");
-        Self::start_in(folder, flags).await
+        let daemon = Self::start_in(folder, flags).await;
+        let namespace = kenter::json!({ "metadata": { "name": "it" } });
+        assert_eq!(daemon.client().post("/api/v1/namespaces", &namespace).await.status, 201);
+        daemon
     }
 
     /// The same in a folder that is prepared.
@@ -144,7 +150,6 @@ fn spawn(arguments: &[String], folder: &Path) -> Child {
 
 pub struct Answer {
     pub status: u16,
-    pub headers: http::HeaderMap,
     pub body: Bytes,
 }
 
@@ -192,7 +197,7 @@ impl Client {
         while let Some(piece) = stream.next().await {
             bytes.extend_from_slice(&piece.ok()?);
         }
-        Some(Answer { status: parts.status.as_u16(), headers: parts.headers, body: bytes.into() })
+        Some(Answer { status: parts.status.as_u16(), body: bytes.into() })
     }
 
     pub async fn try_get(&self, path: &str) -> Option<Answer> {
@@ -205,10 +210,6 @@ impl Client {
 
     pub async fn post(&self, path: &str, body: &Value) -> Answer {
         self.call("POST", path, "application/json", Some(body)).await.expect("the daemon answers")
-    }
-
-    pub async fn put(&self, path: &str, body: &Value) -> Answer {
-        self.call("PUT", path, "application/json", Some(body)).await.expect("the daemon answers")
     }
 
     pub async fn patch(&self, path: &str, body: &Value) -> Answer {
