@@ -4,7 +4,7 @@ use super::{NodeStreams, super::dialer::NodeAddress};
 use std::sync::Arc;
 
 use crate::{
-    api::{ApiError, Meta, status::GroupResource},
+    api::{ApiError, Meta, Reason, status::GroupResource},
     object::Value,
     server::endpoints::Scope,
 };
@@ -28,7 +28,12 @@ impl NodeStreams {
             let text = format!("pod {} does not have a host assigned", Meta::of(pod).name());
             return if required { Err(ApiError::bad_request(text)) } else { Ok(None) };
         }
-        self.node(name).map(Some)
+        // A node that is gone is told of pods, whose storage looks for it upstream.
+        let gone = |error: ApiError| match error.reason {
+            Reason::NotFound => ApiError::not_found(GroupResource::new("", "pods"), name),
+            _ => error,
+        };
+        self.node(name).map(Some).map_err(gone)
     }
 
     pub(super) fn node(&self, name: &str) -> Result<Target, ApiError> {
@@ -45,19 +50,17 @@ impl NodeStreams {
 
 /// The container that is meant: the named one, or the only one.
 pub fn container(pod: &Value, wanted: &str) -> Result<String, ApiError> {
-    let kinds = ["containers", "initContainers", "ephemeralContainers"];
+    let kinds = ["initContainers", "containers", "ephemeralContainers"];
     let all: Vec<&str> = kinds.iter().flat_map(|kind| pod.array_at(&["spec", kind])).map(|it| it.str_at(&["name"])).collect();
     if wanted.is_empty() {
-        return match all.as_slice() {
-            [only] => Ok((*only).to_owned()),
+        let name = Meta::of(pod).name();
+        // Init and ephemeral containers are named, and do not make the choice an open one.
+        return match pod.array_at(&["spec", "containers"]) {
+            [only] => Ok(only.str_at(&["name"]).to_owned()),
+            [] => Err(ApiError::bad_request(format!("a container name must be specified for pod {name}"))),
             _ => {
-                let name = Meta::of(pod).name();
-                let main: Vec<&str> = pod.array_at(&["spec", "containers"]).iter().map(|it| it.str_at(&["name"])).collect();
-                let init: Vec<&str> = pod.array_at(&["spec", "initContainers"]).iter().map(|it| it.str_at(&["name"])).collect();
-                let mut text = format!("a container name must be specified for pod {name}, choose one of: [{}]", main.join(" "));
-                if !init.is_empty() {
-                    text.push_str(&format!(" or one of the init containers: [{}]", init.join(" ")));
-                }
+                let all = all.join(" ");
+                let text = format!("a container name must be specified for pod {name}, choose one of: [{all}]");
                 Err(ApiError::bad_request(text))
             }
         };
