@@ -84,7 +84,7 @@ pub fn check_pair(cert_pem: &[u8], key_pem: &[u8]) -> Result<CertifiedKey, PkiEr
 }
 
 /// [`check_pair`] without the look at the calendar.
-fn read_pair(cert_pem: &[u8], key_pem: &[u8]) -> Result<CertifiedKey, PkiError> {
+pub fn read_pair(cert_pem: &[u8], key_pem: &[u8]) -> Result<CertifiedKey, PkiError> {
     let chain = read_certificates(cert_pem)?;
     let key = read_key(key_pem)?;
     let signer =

@@ -411,7 +411,7 @@ impl Store {
         let metadata = Path::new("metadata");
         let field = metadata.child("resourceVersion");
         let error = FieldError::invalid_shown(&field, "0", "must be specified for an update");
-        ApiError::invalid(&self.resource.group, &self.resource.kind, Meta::of(new).name(), &ErrorList::from_iter([error]))
+        ApiError::invalid(&self.resource.group, &self.resource.plural, Meta::of(new).name(), &ErrorList::from_iter([error]))
     }
 }
 

@@ -101,7 +101,18 @@ pub trait Strategy: Send + Sync {
         false
     }
 
-    /// Runs when a deletion marks the object (namespaces: `status.phase`).
+    /// Whether the rules for a create judge metadata too, at their place in the order. The store then only looks at it
+    /// where they found nothing.
+    fn judges_metadata(&self) -> bool {
+        false
+    }
+
+    /// Whether a deletion that says nothing about dependents orphans them.
+    fn orphans_by_default(&self) -> bool {
+        false
+    }
+
+    /// Runs whenever a deletion leaves the object there, marked (namespaces: `status.phase`).
     fn on_marked_for_deletion(&self, _object: &mut Value) {}
 
     /// A refusal of this deletion (system namespaces, priority classes).

@@ -13,6 +13,10 @@ const LENIENT: GeneralPurpose = GeneralPurpose::new(
         .with_decode_padding_mode(DecodePaddingMode::RequireCanonical),
 );
 
+pub fn encode(bytes: &[u8]) -> String {
+    general_purpose::STANDARD.encode(bytes)
+}
+
 /// The text as Go prints it again, `None` if it is that already.
 ///
 /// # Errors

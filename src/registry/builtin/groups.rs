@@ -2,12 +2,16 @@
 
 use std::sync::Arc;
 
-use super::{apps, core, rbac, reviews};
+use super::{
+    apps, autoscaling, coordination, core, events,
+    kind::{Kind, Own, Plain, StatusEndpoint},
+    rbac, reviews, rules,
+};
 use crate::{
     object::Value,
     registry::{
         resource::{Behaviour, Cells, Convert, SubresourceBehaviour},
-        strategy::{DefaultStrategy, Strategy},
+        strategy::Strategy,
     },
 };
 
@@ -21,26 +25,42 @@ pub struct Wiring {
     pub stores: Arc<crate::registry::catalog::Stores>,
 }
 
-/// A strategy of its own, or what answers instead of a store; `None`: the default strategy.
-pub fn behaviour(wiring: &Wiring, group: &str, plural: &str) -> Option<Behaviour> {
-    match group {
+/// How the objects of a kind come about; `version` and `kind` name the type they are stored as.
+pub fn behaviour(wiring: &Wiring, group: &str, plural: &str, version: &str, kind: &str) -> Behaviour {
+    let other = match group {
         "" => core::behaviour(wiring, plural),
-        "apps" => apps::behaviour(wiring, plural),
         rbac::GROUP => rbac::strategy(plural).map(stored),
         "authentication.k8s.io" | "authorization.k8s.io" => reviews::behaviour(wiring, plural),
         _ => None,
-    }
+    };
+    other.unwrap_or_else(|| {
+        let stored_group = if group == events::GROUP { "" } else { group };
+        Kind::new(rules::of(group, plural), own(wiring, group, plural), (stored_group, version, kind)).behaviour()
+    })
 }
 
-/// How a subresource behaves; `None`: it is not served. A status without a strategy of its own takes the status alone.
-pub fn subresource(wiring: &Wiring, group: &str, plural: &str, name: &str) -> Option<SubresourceBehaviour> {
+/// What a kind adds to its row of rules.
+fn own(wiring: &Wiring, group: &str, plural: &str) -> Arc<dyn Own> {
     let own = match group {
-        "" => core::subresource(wiring, plural, name),
-        "apps" => apps::subresource(wiring, plural, name),
+        "" => core::own(wiring, plural),
+        "apps" => apps::own(wiring, plural),
+        coordination::GROUP => coordination::own(plural),
+        events::GROUP => events::own(plural),
         _ => None,
     };
-    own.or_else(|| streams(group, plural, name).map(SubresourceBehaviour::Connect))
-        .or_else(|| (name == "status").then(|| SubresourceBehaviour::Part(Arc::new(StatusPart))))
+    own.unwrap_or_else(|| Arc::new(Plain))
+}
+
+/// How a subresource behaves; `None`: it is not served.
+pub fn subresource(wiring: &Wiring, group: &str, plural: &str, name: &str) -> Option<SubresourceBehaviour> {
+    let other = match group {
+        "" => core::subresource(wiring, plural, name),
+        "apps" => apps::subresource(plural, name),
+        _ => None,
+    };
+    let status = || StatusEndpoint::behaviour(rules::of(group, plural), own(wiring, group, plural));
+    other.or_else(|| streams(group, plural, name).map(SubresourceBehaviour::Connect))
+        .or_else(|| (name == "status").then(status))
 }
 
 /// Subresources that stream to somewhere else.
@@ -64,8 +84,14 @@ fn stored(strategy: Arc<dyn Strategy>) -> Behaviour {
 }
 
 /// Conversion between the versions of one resource.
-pub fn convert(_group: &str, _plural: &str) -> Option<Convert> {
-    None
+pub fn convert(group: &str, plural: &str) -> Option<Convert> {
+    match (group, plural) {
+        (events::GROUP, "events") => Some(Arc::new(|event, _from, to| core::event::convert(event, to))),
+        (autoscaling::GROUP, "horizontalpodautoscalers") => {
+            Some(Arc::new(|autoscaler, _from, to| autoscaling::convert(autoscaler, to)))
+        }
+        _ => None,
+    }
 }
 
 /// The printer of a kind.
@@ -92,28 +118,5 @@ pub fn deprecation(group_version: &str, kind: &str) -> Option<String> {
         ("v1", "Endpoints") => Some("v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice".to_owned()),
         ("v1", "ComponentStatus") => Some("v1 ComponentStatus is deprecated in v1.19+".to_owned()),
         _ => None,
-    }
-}
-
-/// The status of kinds without a strategy of their own: nothing but the status is taken.
-struct StatusPart;
-
-impl Strategy for StatusPart {
-    fn prepare_for_update(&self, _cx: &crate::registry::strategy::StrategyContext<'_>, new: &mut Value, old: &Value) {
-        let status = new.remove_at(&["status"]);
-        let metadata = new.remove_at(&["metadata"]);
-        *new = old.clone();
-        if let Some(map) = new.as_object_mut() {
-            match status {
-                Some(status) => map.insert("status", status),
-                None => map.remove("status"),
-            };
-            if let Some(metadata) = metadata {
-                map.insert("metadata", metadata);
-            }
-        }
-    }
-    fn validate_name(&self, name: &str, prefix: bool) -> crate::api::names::Messages {
-        DefaultStrategy.validate_name(name, prefix)
     }
 }

@@ -1,15 +1,21 @@
 //! The built-in kinds: rows out of one data table, strategies where a kind has behaviour of its own.
 //!
 //! `data/resources.json` (made by `tools/gen-resources.py`) names everything discovery shows. Each group's module
-//! answers which strategy, lifecycle and subresource behaviour its kinds have; a kind that no module knows has the
-//! default strategy.
+//! answers which strategy, lifecycle and subresource behaviour its kinds have. Most kinds share one strategy ([`kind`]):
+//! a row of [`rules`] and, at full depth, what their module adds to it.
 
 mod apps;
+mod autoscaling;
+mod conversion;
+mod coordination;
 pub mod core;
 pub mod defaults;
+mod events;
 mod groups;
+mod kind;
 pub mod rbac;
 mod reviews;
+mod rules;
 mod table;
 
 pub use groups::Wiring;

@@ -7,9 +7,8 @@ use crate::{
     object::{Value, parse},
     registry::{
         resource::{
-            Behaviour, Column, Resource, Selectable, Subresource, SubresourceBehaviour, Verb, Verbs, Version, VersionSchema,
+            Column, Resource, Selectable, Subresource, SubresourceBehaviour, Verb, Verbs, Version, VersionSchema,
         },
-        strategy::DefaultStrategy,
     },
     schema::{self, Table, TypeId},
 };
@@ -79,9 +78,9 @@ fn resource(entry: &Value, version: Version, wiring: &Wiring) -> Resource {
     let text = |name: &str| Arc::<str>::from(entry.str_at(&[name]));
     let list = |name: &str| entry.array_at(&[name]).iter().filter_map(Value::as_str).map(Arc::from).collect::<Vec<Arc<str>>>();
     let (group, plural, kind) = (text("group"), text("plural"), text("kind"));
-    let behaviour = groups::behaviour(wiring, &group, &plural)
-        .unwrap_or_else(|| Behaviour::Stored { strategy: Arc::new(DefaultStrategy), lifecycle: None });
     let stored_as = text("storage_group_version");
+    let bare_version = stored_as.rsplit('/').next().filter(|it| !it.is_empty()).unwrap_or(&version.name);
+    let behaviour = groups::behaviour(wiring, &group, &plural, bare_version, &kind);
     Resource {
         convert: groups::convert(&group, &plural),
         storage_group_version: if stored_as.is_empty() { version.group_version.clone() } else { stored_version(&group, &stored_as) },
@@ -176,13 +175,21 @@ impl VersionSchema for BuiltinSchema {
     }
 
     fn decode(&self, object: &mut Value, source: Option<&[u8]>) -> Result<Vec<String>, String> {
-        schema::decode(schema::builtin(), self.ty, object, source).map_err(|error| error.to_string())
+        let unknown = schema::decode(schema::builtin(), self.ty, object, source).map_err(|error| error.to_string())?;
+        super::conversion::round_trip(&self.group, &self.version, &self.kind, object)?;
+        Ok(unknown)
     }
 
     fn default(&self, object: &mut Value) {
         let now = crate::api::clock::now_seconds();
         super::defaults::apply_defaults(&self.group, &self.version, &self.kind, object, now);
     }
+}
+
+/// Group and plural of all rows.
+#[cfg(test)]
+pub fn names() -> std::collections::HashSet<(&'static str, &'static str)> {
+    table().iter().map(|entry| (entry.str_at(&["group"]), entry.str_at(&["plural"]))).collect()
 }
 
 #[cfg(test)]

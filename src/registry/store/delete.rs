@@ -143,7 +143,7 @@ fn mark(write: &WriteContext<'_>, options: &DeleteOptions, object: &mut Value) -
         GracefulDeletion::After(seconds) => begin_grace(write, object, seconds.max(0)),
         GracefulDeletion::No => false,
     };
-    set_propagation_finalizers(object, options.propagation);
+    set_propagation_finalizers(object, options.propagation, write.strategy.orphans_by_default());
     let held = Meta::of(object).finalizers().next().is_some() || write.strategy.keeps_deleted(object);
     if held && !waits {
         mark_now(write, object);
@@ -151,7 +151,7 @@ fn mark(write: &WriteContext<'_>, options: &DeleteOptions, object: &mut Value) -
     if (held || graceful) && !marked_before {
         bump_generation(object);
     }
-    if (held || waits) && !marked_before {
+    if held || waits {
         write.strategy.on_marked_for_deletion(object);
     }
     Marking { stays: held || waits, graceful }
@@ -199,9 +199,12 @@ fn bump_generation(object: &mut Value) {
     }
 }
 
-/// The two finalizers that the garbage collector reads; nothing asked leaves what there is.
-fn set_propagation_finalizers(object: &mut Value, propagation: Option<Propagation>) {
-    let Some(propagation) = propagation else { return };
+/// The two finalizers that the garbage collector reads; nothing asked leaves what there is, or orphans where that is
+/// the kind's custom.
+fn set_propagation_finalizers(object: &mut Value, propagation: Option<Propagation>, orphans_by_default: bool) {
+    let decided = Meta::of(object).has_finalizer(ORPHAN) || Meta::of(object).has_finalizer(FOREGROUND);
+    let custom = (orphans_by_default && !decided).then_some(Propagation::Orphan);
+    let Some(propagation) = propagation.or(custom) else { return };
     let before: Vec<String> = Meta::of(object).finalizers().map(str::to_owned).collect();
     let mut after: Vec<String> = before.iter().filter(|it| *it != ORPHAN && *it != FOREGROUND).cloned().collect();
     match propagation {

@@ -7,6 +7,7 @@ use crate::{
     object::Value,
     registry::{
         resource::Resource,
+        strategy::name_is_path_segment,
         validation::object_meta::{validate_object_meta, validate_object_meta_update},
     },
 };
@@ -23,11 +24,19 @@ pub fn before_create(resource: &Resource, write: &WriteContext<'_>, new: &mut Va
     if !base.is_empty() && metadata.get("name").and_then(Value::as_str).unwrap_or("").is_empty() {
         metadata.insert("name", unique::generate_name(&base));
     }
-    metadata.remove("generation");
     write.strategy.prepare_for_create(&write.cx, new);
     let mut errors = ErrorList::new();
-    validate_object_meta(new, resource.namespaced, &|name, prefix| write.strategy.validate_name(name, prefix), &mut errors);
+    let judge = |errors: &mut ErrorList| {
+        validate_object_meta(new, resource.namespaced, &|name, prefix| write.strategy.validate_name(name, prefix), errors);
+    };
+    let last = write.strategy.judges_metadata();
+    if !last {
+        judge(&mut errors);
+    }
     write.strategy.validate_create(&write.cx, new, &mut errors);
+    if last && errors.is_empty() {
+        judge(&mut errors);
+    }
     refuse(resource, new, errors)?;
     write.strategy.canonicalise(new);
     Ok(())
@@ -52,6 +61,8 @@ pub fn before_update(resource: &Resource, write: &WriteContext<'_>, new: &mut Va
     metadata.remove("selfLink");
     write.strategy.prepare_for_update(&write.cx, new, old);
     let mut errors = ErrorList::new();
+    // What every update is asked first; names may be older than their rule.
+    validate_object_meta(new, resource.namespaced, &name_is_path_segment, &mut errors);
     validate_object_meta_update(new, old, &mut errors);
     write.strategy.validate_update(&write.cx, new, old, &mut errors);
     refuse(resource, new, errors)?;
@@ -68,7 +79,9 @@ fn refuse(resource: &Resource, new: &Value, mut errors: ErrorList) -> Result<(),
     if !twice {
         errors.dedup();
     }
-    Err(ApiError::invalid(&resource.group, &resource.kind, Meta::of(new).name(), &errors))
+    // What is judged is the stored kind, which for events is of another group.
+    let group = resource.storage_group_version.split_once('/').map_or("", |(group, _)| group);
+    Err(ApiError::invalid(group, &resource.kind, Meta::of(new).name(), &errors))
 }
 
 /// Whether a write would change nothing: everything equal but the resourceVersion and the times of managedFields.

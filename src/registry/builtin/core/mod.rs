@@ -1,13 +1,22 @@
 //! The core group.
 
-pub mod pod;
+use std::sync::Arc;
 
+use super::kind::Own;
 use crate::registry::{
     builtin::Wiring,
     resource::{Behaviour, SubresourceBehaviour},
 };
 
-/// What a kind of this group has of its own.
+mod config_map;
+pub mod event;
+mod namespace;
+mod node;
+pub mod pod;
+mod secret;
+mod service_account;
+
+/// Kinds with a strategy of another make than [`kind`](super::kind), or none.
 pub fn behaviour(wiring: &Wiring, plural: &str) -> Option<Behaviour> {
     match plural {
         "pods" => Some(pod::behaviour(wiring)),
@@ -16,10 +25,24 @@ pub fn behaviour(wiring: &Wiring, plural: &str) -> Option<Behaviour> {
     }
 }
 
+/// What a kind of this group has of its own.
+pub fn own(_wiring: &Wiring, plural: &str) -> Option<Arc<dyn Own>> {
+    Some(match plural {
+        "configmaps" => Arc::new(config_map::ConfigMap),
+        "events" => Arc::new(event::Event::Core),
+        "namespaces" => Arc::new(namespace::Namespace),
+        "nodes" => Arc::new(node::Node),
+        "secrets" => Arc::new(secret::Secret),
+        "serviceaccounts" => Arc::new(service_account::ServiceAccount),
+        _ => return None,
+    })
+}
+
 /// How a subresource of this group behaves.
 pub fn subresource(wiring: &Wiring, plural: &str, name: &str) -> Option<SubresourceBehaviour> {
     match (plural, name) {
         ("pods", name) => pod::subresource(wiring, name),
+        ("namespaces", "finalize") => Some(SubresourceBehaviour::Part(Arc::new(namespace::Finalize))),
         _ => None,
     }
 }

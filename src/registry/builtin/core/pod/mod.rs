@@ -45,7 +45,7 @@ use std::sync::Arc;
 pub use claim_template::validate_claim_spec;
 pub use options::{PodOptions, PodPolicy};
 pub use projected::validate_signer_name;
-pub use quantities::{Amounts, List, aggregate, has_pod_level_resources};
+pub use quantities::{Amounts, List, aggregate, has_pod_level_resources, is_integer};
 pub use resources::validate_container_resource_name;
 pub use scheduling::{
     validate_node_selector, validate_node_selector_term, validate_preferred_terms, validate_tolerations,
