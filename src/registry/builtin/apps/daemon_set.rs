@@ -69,6 +69,10 @@ impl Own for DaemonSet {
         template.map(|template| template_warnings(template, &spec.child("template"))).unwrap_or_default()
     }
 
+    fn prepare_status(&self, _cx: &StrategyContext<'_>, new: &mut Value, old: &Value) {
+        set_template_generation(new, template_generation_of(old));
+    }
+
     fn validate_status(&self, _cx: &StrategyContext<'_>, new: &Value, old: &Value, errors: &mut ErrorList) {
         let (path, empty) = (Path::new("status"), Value::object());
         let counts = [

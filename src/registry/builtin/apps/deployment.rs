@@ -115,7 +115,7 @@ mod tests {
             "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": "25%", "maxSurge": "25%"}},
             "template": {"metadata": {"labels": {"app": "x"}}, "spec": {
                 "containers": [{"name": "c", "image": "i", "imagePullPolicy": "Always", "terminationMessagePolicy": "File"}],
-                "restartPolicy": "Always", "dnsPolicy": "ClusterFirst"}}
+                "restartPolicy": "Always", "dnsPolicy": "ClusterFirst", "terminationGracePeriodSeconds": 30}}
         }});
         for (key, value) in spec.as_object().unwrap().iter() {
             object.get_mut("spec").unwrap().as_object_mut().unwrap().insert(key.clone(), value.clone());
