@@ -38,8 +38,13 @@ impl Plugin for ServiceAccount {
 
     fn admit<'a>(&'a self, request: &'a Attributes<'a>, object: Option<&'a mut Value>, _old: Option<&'a Value>) -> AdmissionFuture<'a> {
         let created = request.operation == Operation::Create && request.is("", "pods", "");
-        let result = object.filter(|_| created).map_or(Ok(()), |pod| self.complete(request, pod));
-        Box::pin(std::future::ready(result))
+        let pod = object.filter(|_| created);
+        Box::pin(async move {
+            match pod {
+                Some(pod) => self.complete(request, pod).await,
+                None => Ok(()),
+            }
+        })
     }
 
     fn validate<'a>(&'a self, request: &'a Attributes<'a>, object: Option<&'a Value>, _old: Option<&'a Value>) -> AdmissionFuture<'a> {
@@ -48,8 +53,13 @@ impl Plugin for ServiceAccount {
             Operation::Update => request.is("", "pods", "ephemeralcontainers"),
             _ => false,
         };
-        let result = object.filter(|_| concerned).map_or(Ok(()), |pod| self.judge(request, pod));
-        Box::pin(std::future::ready(result))
+        let pod = object.filter(|_| concerned);
+        Box::pin(async move {
+            match pod {
+                Some(pod) => self.judge(request, pod).await,
+                None => Ok(()),
+            }
+        })
     }
 }
 
@@ -58,7 +68,7 @@ fn is_mirror(pod: &Value) -> bool {
 }
 
 impl ServiceAccount {
-    fn complete(&self, request: &Attributes<'_>, pod: &mut Value) -> Result<(), ApiError> {
+    async fn complete(&self, request: &Attributes<'_>, pod: &mut Value) -> Result<(), ApiError> {
         if is_mirror(pod) {
             return Ok(());
         }
@@ -68,7 +78,7 @@ impl ServiceAccount {
         let name = pod.str_at(&["spec", "serviceAccountName"]).to_owned();
         // The deprecated alias always says the same.
         pod.set(&["spec", "serviceAccount"], name.as_str());
-        let account = self.account(request, &name)?;
+        let account = self.account(request, &name).await?;
         if mounts_token(pod, &account) {
             mount_token(pod);
         }
@@ -79,8 +89,15 @@ impl ServiceAccount {
         Ok(())
     }
 
-    fn account(&self, request: &Attributes<'_>, name: &str) -> Result<Arc<Value>, ApiError> {
-        self.reader.get("", "serviceaccounts", request.namespace, name).ok_or_else(|| {
+    /// An account that was made a moment ago may not have reached the cache yet.
+    async fn account(&self, request: &Attributes<'_>, name: &str) -> Result<Arc<Value>, ApiError> {
+        let get = || self.reader.get("", "serviceaccounts", request.namespace, name);
+        let mut found = get();
+        if found.is_none() {
+            self.reader.caught_up("", "serviceaccounts").await;
+            found = get();
+        }
+        found.ok_or_else(|| {
             request.forbidden(&format!(
                 "error looking up service account {}/{name}: serviceaccount \"{name}\" not found",
                 request.namespace
@@ -88,7 +105,7 @@ impl ServiceAccount {
         })
     }
 
-    fn judge(&self, request: &Attributes<'_>, pod: &Value) -> Result<(), ApiError> {
+    async fn judge(&self, request: &Attributes<'_>, pod: &Value) -> Result<(), ApiError> {
         if is_mirror(pod) && request.operation == Operation::Create {
             return judge_mirror(request, pod);
         }
@@ -97,7 +114,7 @@ impl ServiceAccount {
             let text = format!("no service account specified for pod {}/{}", request.namespace, Meta::of(pod).name());
             return Err(request.forbidden(&text));
         }
-        let account = self.account(request, name)?;
+        let account = self.account(request, name).await?;
         let enforced = Meta::of(&account).annotation(ENFORCE).is_some_and(|text| matches!(text, "1" | "t" | "T" | "true" | "TRUE" | "True"));
         if enforced { judge_secrets(request, &account, pod) } else { Ok(()) }
     }
