@@ -24,6 +24,7 @@ use super::{
 use crate::{
     api::{ApiError, ErrorList, FieldError, Path, Reason, meta::Meta, status::GroupResource},
     object::Value,
+    schema::ownership::keep_times,
     storage::{
         Expect, Op, Revision, Storage, StorageError, Write, WriteOutcome,
         cache::{CacheError, Entry, ResourceCache, Snapshot, splice::with_revision},
@@ -356,6 +357,7 @@ impl Store {
             return Err(ApiError::conflict(self.gr(), entry.name(), &format!("{}: {why}", storage_invalid(key))));
         }
         metadata::before_update(&self.resource, write, &mut new, &old)?;
+        keep_times(&old, &mut new);
         let undo = self.begin(&mut new, Some(&old), write.dry_run).await?;
         let result = self.update_admitted(key, entry, (&old, &new), write, admit).await;
         undo(matches!(result, Ok(Some(_))) && !write.dry_run);

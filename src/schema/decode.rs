@@ -41,6 +41,17 @@ impl std::error::Error for DecodeError {}
 /// # Errors
 /// The first thing Go would refuse. `value` is then half decoded and of no use.
 pub fn decode(table: &Table, ty: TypeId, value: &mut Value, source: Option<&[u8]>) -> Result<Vec<String>, DecodeError> {
+    // An empty list here is not what a missing one is: it asks to forget all owners, and goes when they are computed.
+    let managed_fields = &["metadata", "managedFields"];
+    let forget = value.at(managed_fields).and_then(Value::as_array).is_some_and(<[Value]>::is_empty);
+    let unknown = decode_tree(table, ty, value, source)?;
+    if forget && let Some(metadata) = value.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.insert("managedFields", Value::Array(Vec::new()));
+    }
+    Ok(unknown)
+}
+
+fn decode_tree(table: &Table, ty: TypeId, value: &mut Value, source: Option<&[u8]>) -> Result<Vec<String>, DecodeError> {
     let mut walker = Walker::new(table, Mode::Decode);
     walker.root(ty, value);
     if !walker.problems.is_empty() {

@@ -66,6 +66,9 @@ pub struct WriteContext<'a> {
 
 impl<'a> WriteContext<'a> {
     fn convert(&self, object: &Value, api_version: &str) -> Converted<'a> {
+        if api_version.matches('/').count() > 1 {
+            return Converted::Failed(format!("unexpected GroupVersion string: {api_version}"));
+        }
         self.versions.map_or(Converted::Missing, |versions| versions.convert(object, api_version))
     }
 

@@ -14,33 +14,36 @@ use crate::object::{Key, Value};
 const SCALE: &str = "autoscaling/v1";
 
 /// Where an object has its replicas, by its versions.
-#[derive(Clone, Copy, Debug)]
-pub struct Replicas<'a> {
-    /// Each version that is served with the names on the way to the replicas; `None` where it has no Scale.
-    pub versions: &'a [(&'a str, Option<&'a [&'a str]>)],
-    /// The version that the Scale is a subresource of.
-    pub version: &'a str,
+#[derive(Clone, Debug)]
+pub struct Replicas {
+    version: String,
+    served: Vec<(String, Option<Path>)>,
 }
 
-fn path(names: &[&str]) -> Path {
-    Path(names.iter().map(|name| PathElement::Field(Key::new(name))).collect())
-}
+impl Replicas {
+    /// For a Scale that is a subresource of `version` (`apps/v1`).
+    pub fn of(version: &str) -> Self {
+        Self { version: version.into(), served: Vec::new() }
+    }
 
-impl Replicas<'_> {
+    /// Adds a version that is served, with the names on the way to its replicas (none: it has no Scale).
+    pub fn serve<S: AsRef<str>>(&mut self, version: &str, names: Option<&[S]>) {
+        let field = |name: &S| PathElement::Field(Key::new(name.as_ref()));
+        self.served.push((version.into(), names.map(|names| Path(names.iter().map(field).collect()))));
+    }
+
     /// `None`: not served; `Some(None)`: no Scale.
-    fn path(&self, version: &str) -> Option<Option<Path>> {
-        self.versions.iter().find(|(served, _)| *served == version).map(|(_, names)| names.map(path))
+    fn path(&self, version: &str) -> Option<Option<&Path>> {
+        self.served.iter().find(|(served, _)| served == version).map(|(_, path)| path.as_ref())
     }
 
     /// The `managedFields` of the Scale of an object with these.
     pub fn to_scale(&self, parent: Option<&Value>) -> Option<Value> {
         let mut entries = decode(parent?.clone(), Written::ByServer).ok()?;
-        entries.retain(|entry| {
-            self.path(&entry.api_version).flatten().is_some_and(|replicas| entry.fields.has(&replicas))
-        });
+        entries.retain(|entry| self.path(&entry.api_version).flatten().is_some_and(|path| entry.fields.has(path)));
         for entry in &mut entries {
             entry.api_version = SCALE.into();
-            entry.fields = FieldSet::of(&[&["spec", "replicas"]]);
+            entry.fields = in_scale();
         }
         encode(entries)
     }
@@ -52,33 +55,35 @@ impl Replicas<'_> {
         let mut scale = read(scale);
         let mut entries: Vec<Entry> = Vec::new();
         for mut entry in read(parent) {
-            let Some(replicas) = self.path(&entry.api_version) else { continue };
-            if let Some(replicas) = replicas.filter(|replicas| entry.fields.has(replicas)) {
+            let Some(path) = self.path(&entry.api_version) else { continue };
+            if let Some(path) = path.filter(|path| entry.fields.has(path)) {
                 match scale.iter().position(|other| other.is(&entry)) {
-                    Some(at) => {
-                        scale.remove(at);
-                    }
-                    None => {
-                        let mut taken = FieldSet::new();
-                        taken.insert(&replicas);
-                        entry.fields.subtract(&taken);
-                    }
+                    Some(at) => drop(scale.remove(at)),
+                    None => entry.fields.subtract(&only(path)),
                 }
             }
             if !entry.fields.is_empty() {
                 entries.push(entry);
             }
         }
-        let in_scale = path(&["spec", "replicas"]);
-        let here = self.path(self.version).flatten();
-        for mut entry in scale.into_iter().filter(|entry| entry.fields.has(&in_scale)) {
-            let Some(here) = &here else { continue };
-            entry.fields = FieldSet::new();
-            entry.fields.insert(here);
-            entry.api_version = self.version.into();
+        let here = self.path(&self.version).flatten();
+        for mut entry in scale.into_iter().filter(|entry| !entry.fields.intersection(&in_scale()).is_empty()) {
+            let Some(here) = here else { continue };
+            entry.fields = only(here);
+            entry.api_version.clone_from(&self.version);
             entry.time = None;
             entries.push(entry);
         }
         encode(entries)
     }
+}
+
+fn in_scale() -> FieldSet {
+    FieldSet::of(&[&["spec", "replicas"]])
+}
+
+fn only(path: &Path) -> FieldSet {
+    let mut set = FieldSet::new();
+    set.insert(path);
+    set
 }

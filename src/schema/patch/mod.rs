@@ -16,4 +16,4 @@ mod tests;
 pub use error::PatchError;
 pub use json_patch::{JsonPatch, MAX_COPIED_BYTES, MAX_OPERATIONS};
 pub use merge_patch::{merge_patch, parse_merge_patch};
-pub use strategic::{parse_strategic_patch, strategic_merge};
+pub use strategic::{convert_types, parse_strategic_patch, strategic_merge};

@@ -117,6 +117,29 @@ fn strategic_patches_do_what_upstreams_do() {
 }
 
 #[test]
+fn values_of_the_wrong_type_are_told_as_after_a_strategic_merge() {
+    let ty = builtin().kind("apps", "v1", "Deployment").unwrap();
+    let convert = |text: &str| {
+        let mut value = json(text);
+        convert_types(builtin(), ty, &mut value).map(|()| value)
+    };
+    let error = |text: &str| convert(text).unwrap_err();
+    assert_eq!(error(r#"{"spec":{"replicas":"two"}}"#), "unrecognized type: int32");
+    assert_eq!(error(r#"{"spec":{"replicas":1.5}}"#), "cannot convert float64 to int32");
+    assert_eq!(error(r#"{"spec":{"paused":1}}"#), "unrecognized type: bool");
+    assert_eq!(error(r#"{"spec":{"template":{"spec":{"containers":{"name":"a"}}}}}"#), "cannot restore slice from map");
+    assert_eq!(error(r#"{"spec":{"template":{"spec":{"containers":"a"}}}}"#), "cannot restore slice from string");
+    assert_eq!(
+        error(r#"{"spec":{"template":{"spec":{"containers":[{"image":7}]}}}}"#),
+        "cannot convert int64 to string"
+    );
+    assert_eq!(error(r#"{"spec":"x"}"#), "cannot restore struct from: string");
+    assert_eq!(error(r#"{"metadata":{"labels":[]}}"#), "cannot restore map from slice");
+    assert_eq!(convert(r#"{"spec":{"replicas":2.0}}"#), Ok(json(r#"{"spec":{"replicas":2}}"#)));
+    assert_eq!(convert(r#"{"spec":{"replicas":4294967297}}"#), Ok(json(r#"{"spec":{"replicas":1}}"#)));
+}
+
+#[test]
 fn lists_of_ten_thousand_items_merge_by_key() {
     let items = |from: usize| -> Vec<Value> {
         (from..from + 10_000).map(|at| json(&format!(r#"{{"name":"c{at}","image":"i"}}"#))).collect()

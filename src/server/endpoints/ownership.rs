@@ -6,10 +6,16 @@ use super::Scope;
 use crate::{
     api::duration::format_time,
     object::Value,
-    registry::strategy::ResetFields,
-    schema::ownership::{self, Converted, FieldFilter, Versions, WriteContext},
+    registry::{resource::SubresourceBehaviour, strategy::ResetFields},
+    schema::{
+        builtin,
+        ownership::{self, Converted, FieldFilter, Replicas, Versions, WriteContext},
+    },
     server::context::Exchange,
 };
+
+/// The version of a Scale, whatever it belongs to.
+const SCALE: &str = "autoscaling/v1";
 
 /// Longest name taken from a user agent, in bytes.
 const MAX_MANAGER: usize = 128;
@@ -55,6 +61,7 @@ impl Versions for Others<'_> {
 pub fn with_context<T>(scope: &Scope<'_>, manager: &str, now: Timestamp, write: impl FnOnce(&WriteContext<'_>) -> T) -> T {
     let now = format_time(now);
     let reset = match scope.strategy().reset_fields() {
+        _ if scope.is_scale() => FieldFilter::All,
         ResetFields::None => FieldFilter::All,
         ResetFields::Without(fields) => FieldFilter::Without(fields),
         ResetFields::Only(patterns) => FieldFilter::Only(patterns),
@@ -62,11 +69,32 @@ pub fn with_context<T>(scope: &Scope<'_>, manager: &str, now: Timestamp, write: 
     write(&WriteContext {
         manager,
         subresource: scope.subresource_name(),
-        api_version: scope.group_version(),
+        api_version: if scope.is_scale() { SCALE } else { scope.group_version() },
         now: &now,
         reset,
         versions: Some(&Others(scope)),
     })
+}
+
+/// Writes `metadata.managedFields` of a Scale.
+pub fn track_scale(scope: &Scope<'_>, manager: &str, live: &Value, new: &mut Value) {
+    let Some(ty) = builtin().kind("autoscaling", "v1", "Scale") else { return };
+    with_context(scope, manager, crate::api::clock::now_seconds(), |context| {
+        ownership::update_managed_fields(builtin(), ty, Some(live), new, context);
+    });
+}
+
+/// Where the versions of the scope's kind keep the replicas that a Scale shows.
+pub fn replicas(scope: &Scope<'_>) -> Replicas {
+    let mut replicas = Replicas::of(scope.group_version());
+    for version in &scope.resource.versions {
+        let paths = version.subresources.iter().find_map(|subresource| match &subresource.behaviour {
+            SubresourceBehaviour::Scale(paths) => Some(paths.spec_replicas.as_slice()),
+            _ => None,
+        });
+        replicas.serve(&version.group_version, paths);
+    }
+    replicas
 }
 
 /// Writes `metadata.managedFields` of an object in the request's version.

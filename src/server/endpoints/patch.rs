@@ -18,7 +18,7 @@ use crate::{
     object::{Map, Value, parse_reporting_duplicates, yaml},
     schema::{
         ownership::{ApplyContext, apply},
-        patch::{JsonPatch, go_print, merge_patch, parse_merge_patch, parse_strategic_patch, strategic_merge},
+        patch::{JsonPatch, convert_types, go_print, merge_patch, parse_merge_patch, parse_strategic_patch, strategic_merge},
     },
     server::{
         context::{Exchange, Warnings},
@@ -96,7 +96,8 @@ impl Endpoints {
 
 /// A patch that was read once and may be made several times.
 struct Patch<'a> {
-    change: Change,
+    /// What to do; a patch that cannot be read fails where it is made, after the object was found.
+    change: Result<Change, ApiError>,
     scope: &'a Scope<'a>,
     options: &'a WriteOptions,
     manager: &'a str,
@@ -122,18 +123,13 @@ impl<'a> Patch<'a> {
         warnings: &'a Warnings,
     ) -> Result<Self, ApiError> {
         let report = options.field_validation != FieldValidation::Ignore;
-        let (change, problems) = match language {
-            Language::Json => {
-                let (patch, problems) = JsonPatch::parse(&bytes, report)?;
-                (Change::Json(patch), problems)
-            }
+        let read = match language {
+            Language::Json => JsonPatch::parse(&bytes, report).map(|(patch, problems)| (Change::Json(patch), problems)),
             Language::Merge => {
-                let (patch, problems) = parse_merge_patch(&bytes, report)?;
-                (Change::Merge(patch), problems)
+                parse_merge_patch(&bytes, report).map(|(patch, problems)| (Change::Merge(patch), problems))
             }
             Language::Strategic => {
-                let (patch, problems) = parse_strategic_patch(&bytes, report)?;
-                (Change::Strategic(patch), problems)
+                parse_strategic_patch(&bytes, report).map(|(patch, problems)| (Change::Strategic(patch), problems))
             }
             Language::Apply => {
                 let (config, problems) = read_config(&bytes)?;
@@ -145,8 +141,13 @@ impl<'a> Patch<'a> {
                     FieldValidation::Warn => warnings.extend(problems),
                     _ => {}
                 }
-                (Change::Apply(config), Vec::new())
+                Ok((Change::Apply(config), Vec::new()))
             }
+        };
+        let (change, problems) = match read {
+            Ok((change, problems)) => (Ok(change), problems),
+            Err(_) if crate::object::parse(&bytes).is_err() => return Err(ApiError::bad_request("invalid JSON patch")),
+            Err(error) => (Err(ApiError::from(error)), Vec::new()),
         };
         Ok(Self { change, scope, options, manager, warnings, problems })
     }
@@ -156,12 +157,16 @@ impl<'a> Patch<'a> {
         let scope = self.scope;
         let old = old.ok_or_else(|| ApiError::not_found(scope.gr(), scope.name))?;
         let kind = self.kind();
-        let (mut new, shown): (Value, Box<dyn Fn(&Value) -> String>) = match &self.change {
+        let change = self.change.as_ref().map_err(Clone::clone)?;
+        let mut converted = Ok(());
+        let (mut new, shown): (Value, Box<dyn Fn(&Value) -> String>) = match change {
             Change::Json(patch) => (patch.apply(old.clone())?, Box::new(crate::object::to_string)),
             Change::Merge(patch) => (merge_patch(old.clone(), patch)?, Box::new(crate::object::to_string)),
             Change::Strategic(patch) => {
                 let (table, ty) = self.typed()?;
-                (strategic_merge(table, ty, old.clone(), patch)?, Box::new(move |_| go_print::plain_map(patch)))
+                let mut merged = strategic_merge(table, ty, old.clone(), patch)?;
+                converted = convert_types(table, ty, &mut merged);
+                (merged, Box::new(move |_| go_print::plain_map(patch)))
             }
             Change::Apply(_) => return Err(ApiError::internal("an apply is not a patch of text")),
         };
@@ -175,7 +180,7 @@ impl<'a> Patch<'a> {
         if new.as_object().is_none() {
             return Err(refuse_plain(&format!("json: cannot unmarshal {} into Go value of type {}", new.json_type(), kind.kind)));
         }
-        let unknown = self.decode(&mut new).map_err(|cause| refuse_plain(&cause))?;
+        let unknown = converted.and_then(|()| self.decode(&mut new)).map_err(|cause| refuse_plain(&cause))?;
         let mut problems = self.problems.clone();
         problems.extend(unknown);
         match self.options.field_validation {
@@ -244,7 +249,7 @@ impl<'a> Patch<'a> {
 
     /// The current object with the configuration applied; `None` where that changes nothing.
     fn applied(&self, old: Option<&Value>) -> Result<Option<Value>, ApiError> {
-        let Change::Apply(config) = &self.change else { return Err(ApiError::internal("a patch is not an apply")) };
+        let Ok(Change::Apply(config)) = &self.change else { return Err(ApiError::internal("a patch is not an apply")) };
         let scope = self.scope;
         if config.at(&["metadata", "managedFields"]).is_some_and(|it| !it.is_null()) {
             return Err(ApiError::bad_request("metadata.managedFields must be nil"));

@@ -117,15 +117,7 @@ impl Wanted<'_> {
         let scope = self.scope;
         if scope.is_scale() {
             let live = live.ok_or_else(|| ApiError::not_found(scope.gr(), scope.name))?;
-            let scale = match &self.source {
-                Source::Body(scale) => scale.clone(),
-                Source::Patch(make) => make(Some(&scale::to_change(scope, live)?))?,
-                Source::Apply(make) => {
-                    let scale = scale::to_change(scope, live)?;
-                    make(Some(&scale))?.unwrap_or(scale)
-                }
-            };
-            return Ok((scale::write_into(scope, live, &scale)?, true));
+            return Ok((self.scaled(live)?, false));
         }
         match &self.source {
             Source::Body(object) => Ok((object.clone(), true)),
@@ -135,6 +127,31 @@ impl Wanted<'_> {
                 None => Ok((live.cloned().unwrap_or_default(), false)),
             },
         }
+    }
+
+    /// The object with another Scale. The Scale has owners of its own, which are those of the object's replicas.
+    fn scaled(&self, live: &Value) -> Result<Value, ApiError> {
+        const MANAGED_FIELDS: &[&str] = &["metadata", "managedFields"];
+        let scope = self.scope;
+        let replicas = ownership::replicas(scope);
+        let mut shown = scale::to_change(scope, live)?;
+        if let Some(list) = replicas.to_scale(live.at(MANAGED_FIELDS)) {
+            shown.set(MANAGED_FIELDS, list);
+        }
+        let (mut wanted, track) = match &self.source {
+            Source::Body(scale) => (scale.clone(), true),
+            Source::Patch(make) => (make(Some(&shown))?, true),
+            Source::Apply(make) => (make(Some(&shown))?.unwrap_or_else(|| shown.clone()), false),
+        };
+        if track {
+            ownership::track_scale(scope, self.manager, &shown, &mut wanted);
+        }
+        let mut object = scale::write_into(scope, live, &wanted)?;
+        match replicas.to_parent(live.at(MANAGED_FIELDS), wanted.at(MANAGED_FIELDS)) {
+            Some(list) => object.set(MANAGED_FIELDS, list),
+            None => drop(object.remove_at(MANAGED_FIELDS)),
+        }
+        Ok(object)
     }
 
     async fn make(&mut self, old: Option<&Value>) -> Result<Value, ApiError> {

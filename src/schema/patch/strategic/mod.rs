@@ -5,6 +5,7 @@
 //! Upstream goes over patches in random order; here the order is that of names, so of several errors always the same
 //! is told. What makes upstream panic (keys that are lists or maps) matches nothing here.
 
+mod convert;
 mod directives;
 mod lists;
 mod meta;
@@ -14,6 +15,7 @@ use crate::{
     object::{Map, Parsed, Value, parse, parse_reporting_duplicates},
     schema::{Table, TypeId},
 };
+pub use convert::convert_types;
 use directives::{discard_nulls, remove_directives};
 use meta::{Lookup, Strategy};
 
