@@ -280,6 +280,7 @@ fn layers_around(config: &KubeApiServerConfig, options: &ValidatedOptions, share
         authorization: layers::Authorization::new(config.authorizer.clone(), shared.metrics),
         metrics: shared.metrics,
         access_log: options.telemetry.access_log,
+        max_body_bytes: usize::try_from(serving.connections.max_body_bytes).unwrap_or(usize::MAX),
     };
     Stack::new(parts, Box::new(Outermost(chain)))
 }

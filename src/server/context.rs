@@ -14,7 +14,7 @@ use super::{
 pub use crate::api::warnings::Warnings;
 use crate::{api::ApiError, auth::user::UserInfo};
 
-/// The most a body may have; more is 413.
+/// The most a body may have where nothing else was configured; more is 413.
 pub const MAX_BODY_BYTES: usize = 3 * 1024 * 1024;
 
 /// Marks a request of the server itself: its user is decided. No client can put an extension on a request.
@@ -26,6 +26,8 @@ pub struct ActAs(pub Arc<UserInfo>);
 pub struct Exchange {
     pub parts: Parts,
     pub body: Option<BodyStream>,
+    /// The most the body may have, in bytes.
+    pub max_body_bytes: usize,
     pub conn: Arc<ConnInfo>,
     pub upgrade: Option<hyper::upgrade::OnUpgrade>,
     pub query: Query,
@@ -51,6 +53,7 @@ impl Exchange {
         Self {
             parts: request.parts,
             body: Some(request.body),
+            max_body_bytes: MAX_BODY_BYTES,
             conn: request.conn,
             upgrade: request.upgrade,
             query,
@@ -77,15 +80,15 @@ impl Exchange {
     /// Reads the whole body, once.
     ///
     /// # Errors
-    /// 413 past [`MAX_BODY_BYTES`], 400 where the client breaks off.
+    /// 413 past the limit, 400 where the client breaks off.
     pub async fn read_body(&mut self) -> Result<Bytes, ApiError> {
         let Some(mut stream) = self.body.take() else { return Ok(Bytes::new()) };
         let mut whole: Option<Bytes> = None;
         let mut joined = BytesMut::new();
         while let Some(piece) = stream.next().await {
             let piece = piece.map_err(|error| ApiError::bad_request(error.to_string()))?;
-            if joined.len() + piece.len() + whole.as_ref().map_or(0, Bytes::len) > MAX_BODY_BYTES {
-                return Err(ApiError::request_entity_too_large(&format!("limit is {MAX_BODY_BYTES}")));
+            if joined.len() + piece.len() + whole.as_ref().map_or(0, Bytes::len) > self.max_body_bytes {
+                return Err(ApiError::request_entity_too_large(&format!("limit is {}", self.max_body_bytes)));
             }
             // Most bodies arrive in one piece and are not copied.
             match whole.take() {

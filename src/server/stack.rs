@@ -43,6 +43,7 @@ impl<'a> Next<'a> {
 pub struct Stack {
     layers: Vec<Box<dyn Layer>>,
     end: Box<dyn End>,
+    max_body_bytes: usize,
 }
 
 /// What the layers are made of; see each layer for what it does with its part.
@@ -59,6 +60,8 @@ pub struct StackParts {
     pub authorization: layers::Authorization,
     pub metrics: &'static crate::telemetry::Metrics,
     pub access_log: bool,
+    /// The most a request's body may have.
+    pub max_body_bytes: usize,
 }
 
 impl Stack {
@@ -107,7 +110,7 @@ impl Stack {
         all.push(Box::new(parts.in_flight));
         // and whether they may.
         all.push(Box::new(parts.authorization));
-        Self { layers: all, end }
+        Self { layers: all, end, max_body_bytes: parts.max_body_bytes }
     }
 
     /// The order, for the snapshot test and for people.
@@ -117,12 +120,14 @@ impl Stack {
 
     pub async fn run(&self, request: Request) -> Response {
         let mut cx = Exchange::new(request);
+        cx.max_body_bytes = self.max_body_bytes;
         Next { layers: &self.layers, end: &*self.end }.run(&mut cx).await
     }
 
     /// A request of the server itself: through the whole stack like any other, with its user decided.
     pub async fn run_as(&self, request: Request, user: Arc<crate::auth::user::UserInfo>) -> Response {
         let mut cx = Exchange::new(request);
+        cx.max_body_bytes = self.max_body_bytes;
         cx.user = Some(user);
         Next { layers: &self.layers, end: &*self.end }.run(&mut cx).await
     }

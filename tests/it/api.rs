@@ -39,7 +39,7 @@ async fn everything_acknowledged_is_there_after_a_kill() {
         assert_eq!(client.post(CONFIG_MAPS, &config_map(&format!("c{n}"), "x")).await.status, 201);
     }
     daemon.signal(libc::SIGKILL);
-    daemon.child.wait().await.expect("it ends");
+    let _ = daemon.ended().await;
     daemon.restart().await;
     let list = daemon.client().get(CONFIG_MAPS).await.json();
     let names = list.array_at(&["items"]).iter().filter(|item| item.str_at(&["metadata", "name"]).starts_with('c')).count();

@@ -3,7 +3,12 @@
 
 mod api;
 mod architecture;
-mod conformance;
 mod config;
+mod conformance;
+mod failures;
+mod faults;
+mod handover;
+mod noticed;
 mod reload;
+mod supervision;
 mod support;

@@ -1,4 +1,4 @@
-//! Four lines start a daemon and a client:
+//! What the tests start and ask. Four lines start a daemon and a client:
 //!
 //! ```ignore
 //! let daemon = Daemon::start(&[]).await;
@@ -13,6 +13,9 @@ use std::{
     process::Stdio,
     time::Duration,
 };
+
+pub mod notified;
+pub mod tls;
 
 use bytes::Bytes;
 use futures_util::StreamExt;
@@ -37,7 +40,8 @@ pub struct Daemon {
     pub folder: tempfile::TempDir,
     pub port: u16,
     pub child: Child,
-    arguments: Vec<String>,
+    setup: Vec<String>,
+    environment: Vec<(String, String)>,
 }
 
 /// A port nobody listens on; another process may take it before it is used, so starting tries again.
@@ -49,45 +53,110 @@ pub fn binary() -> &'static str {
     env!("CARGO_BIN_EXE_kenter")
 }
 
-impl Daemon {
-    /// Starts a daemon with an empty configuration file, the admin token and `flags`, and waits until it is ready.
-    pub async fn start(flags: &[&str]) -> Self {
+/// A daemon that is about to be: an empty configuration file, an admin token, a drop-in with the port.
+pub struct Setup {
+    pub folder: tempfile::TempDir,
+    port: u16,
+    flags: Vec<String>,
+    environment: Vec<(String, String)>,
+}
+
+impl Setup {
+    pub fn new() -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder");
-        std::fs::write(folder.path().join("tokens.csv"), format!("{ADMIN},admin,1,\"system:masters\"\n")).expect("written");
-        std::fs::write(folder.path().join("kenter.toml"), "").expect("written");
+        let port = free_port();
+        let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).expect("written");
+        write("tokens.csv", &tokens(&[]));
+        write("kenter.toml", "");
         std::fs::create_dir(folder.path().join("kenter.d")).expect("made");
-        let daemon = Self::start_in(folder, flags).await;
-        let namespace = kenter::json!({ "metadata": { "name": "it" } });
-        assert_eq!(daemon.client().post("/api/v1/namespaces", &namespace).await.status, 201);
+        // Not a flag: a flag could not be changed by a reload.
+        write("kenter.d/00-port.toml", &format!("[serving]\nsecure_port = {port}\n"));
+        Self { folder, port, flags: Vec::new(), environment: Vec::new() }
+    }
+
+    pub fn flags(mut self, flags: &[&str]) -> Self {
+        self.flags.extend(flags.iter().map(|flag| (*flag).to_owned()));
+        self
+    }
+
+    pub fn environment(mut self, name: &str, value: &str) -> Self {
+        self.environment.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// What it is called with.
+    pub fn arguments(&self) -> Vec<String> {
+        let path = |name: &str| self.path(name).display().to_string();
+        let mut arguments = vec!["run".into(), "--config".into(), path("kenter.toml")];
+        // A test's own state directory comes later and wins.
+        arguments.extend(["--state-dir".into(), path("state"), "--bind-address=127.0.0.1".into()]);
+        arguments.extend(["--token-auth-file".into(), path("tokens.csv")]);
+        arguments.extend(self.flags.iter().cloned());
+        arguments
+    }
+
+    /// Starts it and waits until it is ready.
+    pub async fn start(self) -> Daemon {
+        let (setup, environment) = (self.arguments(), self.environment.clone());
+        let child = spawn(&setup, &environment, self.folder.path());
+        let mut daemon = Daemon { folder: self.folder, port: self.port, child, setup, environment };
+        daemon.ready().await;
+        daemon
+    }
+}
+
+/// A token file with the admin's line and these users, whose token is `<name>-token`.
+pub fn tokens(users: &[&str]) -> String {
+    let lines = users.iter().enumerate().map(|(n, user)| format!("{user}-token,{user},{}\n", n + 2));
+    format!("{ADMIN},admin,1,\"system:masters\"\n{}", lines.collect::<String>())
+}
+
+impl Daemon {
+    /// Starts a daemon with an empty configuration file, the admin token, `flags` and the namespace `it`, and waits until
+    /// it is ready.
+    pub async fn start(flags: &[&str]) -> Self {
+        let daemon = Setup::new().flags(flags).start().await;
+        daemon.make_namespace().await;
         daemon
     }
 
-    /// The same in a folder that is prepared.
-    pub async fn start_in(folder: tempfile::TempDir, flags: &[&str]) -> Self {
-        let port = free_port();
-        let path = |name: &str| folder.path().join(name).display().to_string();
-        let mut arguments: Vec<String> = vec![
-            "run".into(),
-            "--config".into(),
-            path("kenter.toml"),
-            "--state-dir".into(),
-            path("state"),
-            "--bind-address=127.0.0.1".into(),
-            "--token-auth-file".into(),
-            path("tokens.csv"),
-            format!("--secure-port={port}"),
-        ];
-        arguments.extend(flags.iter().map(|flag| (*flag).to_owned()));
-        let child = spawn(&arguments, folder.path());
-        let mut daemon = Self { folder, port, child, arguments };
-        daemon.ready().await;
-        daemon
+    pub async fn make_namespace(&self) {
+        let namespace = kenter::json!({ "metadata": { "name": "it" } });
+        assert_eq!(self.client().post("/api/v1/namespaces", &namespace).await.status, 201);
     }
 
     /// Starts the process again in the same folder, after it was ended.
     pub async fn restart(&mut self) {
-        self.child = spawn(&self.arguments, self.folder.path());
+        self.child = spawn(&self.setup, &self.environment, self.folder.path());
         self.ready().await;
+    }
+
+    /// Starts the process again, which is expected to end by itself: its exit code and what it said.
+    pub async fn fails_to_restart(&mut self) -> (i32, String) {
+        let before = self.log().len();
+        self.child = spawn(&self.setup, &self.environment, self.folder.path());
+        let status = tokio::time::timeout(PATIENCE, self.child.wait()).await.expect("in time").expect("it ends");
+        (status.code().unwrap_or(-1), self.log().split_off(before))
+    }
+
+    /// Ends it as the kernel does when memory is short.
+    pub async fn kill(&mut self) {
+        self.signal(libc::SIGKILL);
+        self.child.wait().await.expect("it ends");
+    }
+
+    /// Waits for the process to end.
+    pub async fn ended(&mut self) -> std::process::ExitStatus {
+        tokio::time::timeout(PATIENCE, self.child.wait()).await.expect("in time").expect("it ends")
+    }
+
+    /// Writes a file of the configuration in place.
+    pub fn write(&self, name: &str, text: &str) {
+        std::fs::write(self.path(name), text).expect("written");
     }
 
     pub fn path(&self, name: &str) -> PathBuf {
@@ -130,6 +199,35 @@ impl Daemon {
         assert_eq!(unsafe { libc::kill(self.pid(), signal) }, 0);
     }
 
+    /// The value of a metric without labels.
+    pub async fn metric(&self, name: &str) -> f64 {
+        let text = self.client().get("/metrics").await.text();
+        let value = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+        value.and_then(|value| value.parse().ok()).unwrap_or_else(|| panic!("no metric {name} in:\n{text}"))
+    }
+
+    /// What `/kenter/config` shows.
+    pub async fn report(&self) -> Value {
+        self.client().get("/kenter/config").await.json()
+    }
+
+    /// The number of the configuration that serves.
+    pub async fn generation(&self) -> i64 {
+        self.report().await.i64_at(&["generation"]).expect("a number")
+    }
+
+    /// What `kenter reload` does, without a process: the answer on the admin socket.
+    pub async fn reload_by_socket(&self) -> (u16, Value) {
+        use tokio::io::{AsyncReadExt, AsyncWriteExt};
+        let mut stream = tokio::net::UnixStream::connect(self.path("state/admin.sock")).await.expect("the admin socket");
+        stream.write_all(b"POST /reload HTTP/1.1\r\nhost: kenter\r\nconnection: close\r\n\r\n").await.expect("written");
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.expect("an answer");
+        let status = answer.split(' ').nth(1).and_then(|status| status.parse().ok()).expect("a status");
+        let body = answer.split_once("\r\n\r\n").expect("a body").1;
+        (status, parse(body.as_bytes()).unwrap_or_else(|error| panic!("{error}: {answer}")))
+    }
+
     /// `kenter reload` against this daemon: exit code and everything printed.
     pub async fn reload(&self) -> (i32, String) {
         let mut command = Command::new(binary());
@@ -140,11 +238,12 @@ impl Daemon {
     }
 }
 
-fn spawn(arguments: &[String], folder: &Path) -> Child {
+fn spawn(arguments: &[String], environment: &[(String, String)], folder: &Path) -> Child {
     let log = std::fs::File::options().create(true).append(true).open(folder.join("log")).expect("a log file");
     let mut command = Command::new(binary());
     command.args(arguments).stdout(log.try_clone().expect("a handle")).stderr(log).stdin(Stdio::null());
     command.env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default()).kill_on_drop(true);
+    command.envs(environment.iter().cloned());
     command.spawn().expect("kenter starts")
 }
 
@@ -258,6 +357,7 @@ pub async fn eventually<F: Future<Output = bool>>(what: &str, mut condition: imp
     }
 }
 
+/// A name and two equal values, so that half of an object is noticed.
 pub fn config_map(name: &str, value: &str) -> Value {
-    kenter::json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": name }, "data": { "k": value } })
+    kenter::json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": name }, "data": { "k": value, "l": value } })
 }
