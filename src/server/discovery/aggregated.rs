@@ -57,7 +57,7 @@ fn resource(it: &Resource, own: &Version, group: &str, version: &str, custom: bo
         ("responseKind", json!({"group": "", "version": "", "kind": (&*it.kind)})),
         ("scope", Value::from(if it.namespaced { "Namespaced" } else { "Cluster" })),
         ("singularResource", Value::from(&*it.singular)),
-        ("verbs", Value::from(verbs(it.verbs, custom))),
+        ("verbs", Value::from(it.discovery_verbs())),
     ]);
     if !it.short_names.is_empty() {
         out.insert("shortNames", texts(&it.short_names));
@@ -83,6 +83,6 @@ fn subresource(it: &Subresource, group: &str, version: &str) -> Value {
     json!({
         "subresource": (&*it.name),
         "responseKind": {"group": group, "version": version, "kind": (&*it.kind)},
-        "verbs": (verbs(it.verbs, false))
+        "verbs": (verbs(it.verbs))
     })
 }

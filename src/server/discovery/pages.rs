@@ -52,7 +52,7 @@ pub fn resource_list(group: Option<&Group>, version: &str, custom: bool) -> Valu
     for row in group.iter().flat_map(|group| &group.rows) {
         let resource = &row.resource;
         let Some(own) = resource.version(version) else { continue };
-        resources.push((resource.plural.to_string(), self::resource(resource, own, custom)));
+        resources.push((resource.plural.to_string(), self::resource(resource, own)));
         for subresource in &own.subresources {
             let name = format!("{}/{}", resource.plural, subresource.name);
             let value = self::subresource(resource, own, subresource, &name);
@@ -76,13 +76,13 @@ pub fn resource_list(group: Option<&Group>, version: &str, custom: bool) -> Valu
     Value::Object(out)
 }
 
-fn resource(resource: &Resource, version: &Version, custom: bool) -> Value {
+fn resource(resource: &Resource, version: &Version) -> Value {
     let mut out = Map::from([
         ("name", Value::from(&*resource.plural)),
         ("singularName", Value::from(&*resource.singular)),
         ("namespaced", Value::from(resource.namespaced)),
         ("kind", Value::from(&*resource.kind)),
-        ("verbs", Value::from(verbs(resource.verbs, custom))),
+        ("verbs", Value::from(resource.discovery_verbs())),
     ]);
     if !resource.short_names.is_empty() {
         out.insert("shortNames", texts(&resource.short_names));
@@ -102,7 +102,7 @@ fn subresource(resource: &Resource, version: &Version, it: &Subresource, name: &
         ("singularName", Value::from("")),
         ("namespaced", Value::from(resource.namespaced)),
         ("kind", Value::from(&*it.kind)),
-        ("verbs", Value::from(verbs(it.verbs, false))),
+        ("verbs", Value::from(verbs(it.verbs))),
     ]);
     if (&it.group, &it.version) != (&resource.group, &version.name) {
         out.insert("group", &*it.group);
@@ -115,18 +115,7 @@ pub fn texts(list: &[std::sync::Arc<str>]) -> Vec<Value> {
     list.iter().map(|it| Value::from(&**it)).collect()
 }
 
-/// Verbs in the order in which discovery lists them, which is another one for custom resources.
-pub fn verbs(verbs: Verbs, custom: bool) -> Vec<&'static str> {
-    const CUSTOM: [Verb; 8] = [
-        Verb::Delete,
-        Verb::DeleteCollection,
-        Verb::Get,
-        Verb::List,
-        Verb::Patch,
-        Verb::Create,
-        Verb::Update,
-        Verb::Watch,
-    ];
-    let order = if custom { CUSTOM } else { Verb::ALL };
-    order.into_iter().filter(|verb| verbs.has(*verb)).map(Verb::as_str).collect()
+/// The verbs of a subresource.
+pub fn verbs(verbs: Verbs) -> Vec<&'static str> {
+    verbs.iter().map(Verb::as_str).collect()
 }
