@@ -20,6 +20,7 @@ use crate::{
     options::{
         ValidatedOptions,
         completed::{Authentication, RuntimeConfig},
+        show_flags,
     },
     registry::{
         builtin::{self, Wiring, core::pod::PodPolicy},
@@ -218,8 +219,22 @@ fn create_aggregator_server(
         reader: shared.reader.clone(),
         address: format!("{}:{port}", options.network.external_hostname),
         checks: delegates.checks,
+        facts: facts(options, shared, port),
     });
     AggregatorServer { server, reader: shared.reader.clone(), documents, delegate }
+}
+
+fn facts(options: &ValidatedOptions, shared: &Arc<Shared>, port: u16) -> discovery::Facts {
+    let accounts = &options.authentication.service_account;
+    let pems = accounts.signing_key.iter().chain(&accounts.key_files).map(|file| file.pem.reveal());
+    let host = &options.network.external_hostname;
+    let keys_url = format!("https://{host}:{port}/openid/v1/jwks");
+    let issuer = accounts.issuers.first().map_or("", String::as_str);
+    discovery::Facts {
+        started: shared.started,
+        flags: show_flags(options),
+        openid: discovery::OpenId::new(issuer, pems, &keys_url),
+    }
 }
 
 /// The checks in upstream's order (kubernetes: `/readyz?verbose`).

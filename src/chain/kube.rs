@@ -1,14 +1,12 @@
-//! The kube API server: the built-in groups, `/version`, health, metrics.
+//! The kube API server: the built-in groups, health, metrics.
 
 use std::sync::Arc;
 
 use super::delegate::{Answer, AnswerFuture, Delegate};
 use crate::{
-    api::release,
     object::{Style, write_json},
     server::{
         context::Exchange,
-        endpoints::unknown_resource,
         generic::GenericApiServer,
         health::{self, Check},
         http::{Body, Response},
@@ -49,10 +47,8 @@ impl KubeServer {
     async fn document(&self, cx: &Exchange) -> Option<Response> {
         let path = cx.path().to_owned();
         match path.as_str() {
-            "/version" | "/version/" => Some(version()),
             "/metrics" => Some(self.metrics(cx)),
             CONFIG => Some(self.config()),
-            _ if path.starts_with("/version/") => Some(respond::error(cx, &unknown_resource())),
             _ => health::answer(&self.checks, cx, &path).await,
         }
     }
@@ -75,9 +71,3 @@ impl KubeServer {
 
 /// The configuration that serves and what came of the last change. Needs the right that `/metrics` needs.
 pub const CONFIG: &str = "/kenter/config";
-
-fn version() -> Response {
-    let mut body = Vec::new();
-    write_json(&mut body, &release::version_info(), Style::Indented);
-    respond::response(200, "application/json", Body::Full(body.into()))
-}

@@ -44,6 +44,8 @@ pub struct Shared {
     /// What roles and bindings say; keeps what it has read.
     pub rbac: Arc<Rbac>,
     pub metrics: &'static Metrics,
+    /// When the process began.
+    pub started: std::time::SystemTime,
     /// Rows of custom resources: data, not configuration.
     pub custom: Rows,
     pub hooks: Arc<crate::server::hooks::Hooks>,
@@ -76,6 +78,7 @@ impl Shared {
             lifecycle: Arc::default(),
             rights: Arc::new(Rights::new(Arc::new(Union::new(vec![("AlwaysDeny".to_owned(), nobody)])))),
             metrics: metrics(),
+            started: std::time::SystemTime::now(),
             custom: Arc::new(ArcSwap::from_pointee(Catalog::default())),
             hooks: Arc::default(),
             config_report: Arc::new(ArcSwap::from_pointee(Value::Null)),

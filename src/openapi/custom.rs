@@ -46,11 +46,14 @@ pub fn kind(source: &GroupVersion, resource: &Resource, writer: &Models<'_>) -> 
 pub fn list(source: &GroupVersion, resource: &Resource, writer: &Models<'_>) -> Value {
     let item = writer.dialect.reference(&source.model(&source.gvk(&resource.kind)));
     let mut properties = Map::from([
-        ("items", json!({
-            "type": "array",
-            "items": item,
-            "description": (format!("The objects of this list of {}.", resource.plural))
-        })),
+        (
+            "items",
+            json!({
+                "type": "array",
+                "items": item,
+                "description": (format!("The objects of this list of {}.", resource.plural))
+            }),
+        ),
         ("metadata", Value::Object(writer.dialect.described_reference(LIST_META))),
     ]);
     type_meta(&mut properties, writer);
@@ -119,7 +122,9 @@ fn complete(schema: &mut Map, writer: &Models<'_>, depth: usize) {
 fn children(schema: &mut Map) -> impl Iterator<Item = &mut Map> {
     schema.iter_mut().flat_map(|(name, value)| {
         let found: Vec<&mut Map> = match (name.as_str(), value) {
-            ("properties", Value::Object(properties)) => properties.values_mut().filter_map(Value::as_object_mut).collect(),
+            ("properties", Value::Object(properties)) => {
+                properties.values_mut().filter_map(Value::as_object_mut).collect()
+            }
             ("items" | "additionalProperties", Value::Object(schema)) => vec![schema],
             _ => Vec::new(),
         };

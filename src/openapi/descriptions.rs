@@ -46,7 +46,8 @@ impl Descriptions {
     /// The text of a field, or of the model itself for the field "".
     pub fn of(&self, model: &str, field: &str) -> Option<&str> {
         let split = |(start, end): (usize, usize)| self.text.get(start..end)?.split_once(UNIT);
-        let place = |record: (usize, usize)| split(record).map_or(("", ""), |it| it.0.split_once('\t').unwrap_or((it.0, "")));
+        let place =
+            |record: (usize, usize)| split(record).map_or(("", ""), |it| it.0.split_once('\t').unwrap_or((it.0, "")));
         let at = self.records.binary_search_by(|record| place(*record).cmp(&(model, field))).ok()?;
         split(*self.records.get(at)?).map(|it| it.1).filter(|text| !text.is_empty())
     }

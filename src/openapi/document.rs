@@ -14,7 +14,7 @@ use super::{
     parameters::{Parameter, Place},
     protobuf,
     sections::Section,
-    source::{Gvk, GroupVersion},
+    source::{GroupVersion, Gvk},
 };
 use crate::{
     json,
@@ -226,7 +226,10 @@ fn about(operation: &Operation) -> Map {
 
 /// The operation's parameters without those of its path.
 fn own_parameters<'a>(operation: &'a Operation, common: &'a [Parameter]) -> impl Iterator<Item = &'a Parameter> {
-    operation.parameters.iter().filter(|it| !common.iter().any(|other| (other.name, other.place) == (it.name, it.place)))
+    operation
+        .parameters
+        .iter()
+        .filter(|it| !common.iter().any(|other| (other.name, other.place) == (it.name, it.place)))
 }
 
 fn v3_path(item: &PathItem) -> Value {

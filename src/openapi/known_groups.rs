@@ -67,4 +67,5 @@ pub const GROUP_VERSIONS: &[(&str, &str)] = &[
 ];
 
 /// What the API extensions server knows nothing of.
-pub const NOT_OF_CUSTOM: &[&str] = &["admission.k8s.io", "apiextensions.k8s.io", "apiregistration.k8s.io", "imagepolicy.k8s.io"];
+pub const NOT_OF_CUSTOM: &[&str] =
+    &["admission.k8s.io", "apiextensions.k8s.io", "apiregistration.k8s.io", "imagepolicy.k8s.io"];

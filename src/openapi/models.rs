@@ -10,7 +10,8 @@ use crate::{
     json,
     object::{Key, Map, Value},
     schema::{
-        Field, Granularity, KindRow, List, ListType, MapOf, Scalar, Shape, Struct, Table, Type, TypeId, WireMember, builtin,
+        Field, Granularity, KindRow, List, ListType, MapOf, Scalar, Shape, Struct, Table, Type, TypeId, WireMember,
+        builtin,
     },
 };
 
@@ -36,7 +37,12 @@ const JSON_SCHEMA: &str = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions
 /// Two fields on which upstream writes a word for which their types have no place.
 const ON_FIELDS: [(&str, &str, &str, &str); 2] = [
     ("io.k8s.api.core.v1.PersistentVolumeSpec", "claimRef", "x-kubernetes-map-type", "granular"),
-    ("io.k8s.kube-aggregator.pkg.apis.apiregistration.v1.APIServiceSpec", "caBundle", "x-kubernetes-list-type", "atomic"),
+    (
+        "io.k8s.kube-aggregator.pkg.apis.apiregistration.v1.APIServiceSpec",
+        "caBundle",
+        "x-kubernetes-list-type",
+        "atomic",
+    ),
 ];
 
 /// Which OpenAPI a document is written in.
@@ -267,11 +273,14 @@ impl Models<'_> {
     fn list(&self, table: &Table, list: &List, field: &Field) -> Map {
         let mut out = Map::from([("type", Value::from("array")), ("items", self.element(table, list.item.ty, field))]);
         if list.list_type_shown {
-            out.insert("x-kubernetes-list-type", match list.list_type {
-                ListType::Atomic => "atomic",
-                ListType::Set => "set",
-                ListType::Map => "map",
-            });
+            out.insert(
+                "x-kubernetes-list-type",
+                match list.list_type {
+                    ListType::Atomic => "atomic",
+                    ListType::Set => "set",
+                    ListType::Map => "map",
+                },
+            );
         }
         if !list.keys.is_empty() {
             out.insert("x-kubernetes-list-map-keys", list.keys.iter().map(Key::as_str).collect::<Vec<_>>());
@@ -283,10 +292,13 @@ impl Models<'_> {
         let values = self.element(table, map.value.ty, field);
         let mut out = Map::from([("type", Value::from("object")), ("additionalProperties", values)]);
         if map.map_type_shown {
-            out.insert("x-kubernetes-map-type", match map.granularity {
-                Granularity::Atomic => "atomic",
-                Granularity::Granular => "granular",
-            });
+            out.insert(
+                "x-kubernetes-map-type",
+                match map.granularity {
+                    Granularity::Atomic => "atomic",
+                    Granularity::Granular => "granular",
+                },
+            );
         }
         out
     }

@@ -3,8 +3,8 @@
 
 use super::{
     models::{DELETE_OPTIONS, PATCH_MODEL, STATUS, WATCH_EVENT},
-    parameters::{self, NAME, NAMESPACE, PRETTY, Parameter, REST_OF_PATH, RESOURCE_VERSION},
-    source::{Gvk, GroupVersion, Resource, Subresource},
+    parameters::{self, NAME, NAMESPACE, PRETTY, Parameter, RESOURCE_VERSION, REST_OF_PATH},
+    source::{GroupVersion, Gvk, Resource, Subresource},
 };
 
 /// One path with what may be done there.
@@ -374,7 +374,12 @@ impl Maker<'_> {
         let path: &[Parameter] = if suffix.is_empty() { &[] } else { &[REST_OF_PATH] };
         let own = parameters::of_connect(&subresource.gvk.kind);
         Operation {
-            description: format!("connect {} requests to {} of {}", method.to_uppercase(), subresource.name, self.resource.kind),
+            description: format!(
+                "connect {} requests to {} of {}",
+                method.to_uppercase(),
+                subresource.name,
+                self.resource.kind
+            ),
             action: "connect",
             gvk: Some(subresource.gvk.clone()),
             produces: ANYTHING,

@@ -47,8 +47,12 @@ pub const NAME: Parameter = path("name", None, "The name of the object.");
 pub const NAMESPACE: Parameter = path("namespace", Some("vgWSWtn3"), "The namespace the object is in.");
 pub const REST_OF_PATH: Parameter = path("path", Some("z6Ciiujn"), "The path at the other end.");
 
-pub const PRETTY: Parameter =
-    query("pretty", "string", "tJGM1-ng", "Whether the answer is indented. By default it is for browsers, curl and wget.");
+pub const PRETTY: Parameter = query(
+    "pretty",
+    "string",
+    "tJGM1-ng",
+    "Whether the answer is indented. By default it is for browsers, curl and wget.",
+);
 
 const BOOKMARKS: Parameter = query(
     "allowWatchBookmarks",
@@ -56,14 +60,22 @@ const BOOKMARKS: Parameter = query(
     "HC2hJt-J",
     "Asks for BOOKMARK events, which tell how far the watch has come. Ignored where this is no watch.",
 );
-const CONTINUE: Parameter =
-    query("continue", "string", "QfD61s0i", "The token of the previous page; all other parameters have to be the same.");
+const CONTINUE: Parameter = query(
+    "continue",
+    "string",
+    "QfD61s0i",
+    "The token of the previous page; all other parameters have to be the same.",
+);
 const FIELD_SELECTOR: Parameter =
     query("fieldSelector", "string", "xIcQKXFG", "Restricts the answer to objects whose fields match. Default: all.");
 const LABEL_SELECTOR: Parameter =
     query("labelSelector", "string", "5Zw57w4C", "Restricts the answer to objects whose labels match. Default: all.");
-const LIMIT: Parameter =
-    query("limit", "integer", "1NfNmdNH", "The most objects of one page; where there are more, the answer has a continue token.");
+const LIMIT: Parameter = query(
+    "limit",
+    "integer",
+    "1NfNmdNH",
+    "The most objects of one page; where there are more, the answer has a continue token.",
+);
 pub const RESOURCE_VERSION: Parameter = query(
     "resourceVersion",
     "string",
@@ -78,22 +90,33 @@ const SEND_INITIAL_EVENTS: Parameter = query(
     "rLXlEK_k",
     "Whether a watch begins with what exists, followed by a bookmark that ends it.",
 );
-const SHARD_SELECTOR: Parameter =
-    query("shardSelector", "string", "Kgyki_3_", "Restricts the answer to a part of all objects, for clients that share the work.");
-const TIMEOUT_SECONDS: Parameter =
-    query("timeoutSeconds", "integer", "yvYezaOC", "The longest the call may take, whether there is anything to tell or not.");
-const WATCH: Parameter =
-    query("watch", "boolean", "XNNPZGbK", "Asks for changes as they happen instead of a list.");
+const SHARD_SELECTOR: Parameter = query(
+    "shardSelector",
+    "string",
+    "Kgyki_3_",
+    "Restricts the answer to a part of all objects, for clients that share the work.",
+);
+const TIMEOUT_SECONDS: Parameter = query(
+    "timeoutSeconds",
+    "integer",
+    "yvYezaOC",
+    "The longest the call may take, whether there is anything to tell or not.",
+);
+const WATCH: Parameter = query("watch", "boolean", "XNNPZGbK", "Asks for changes as they happen instead of a list.");
 
 const DRY_RUN: Parameter = unshared("dryRun", "With All the request is judged in full and nothing is kept.");
 const FIELD_VALIDATION: Parameter =
     unshared("fieldValidation", "What happens with unknown and repeated fields: Ignore, Warn (the default) or Strict.");
-const MANAGER_TEXT: &str = "The name under which the fields written here are owned. Default: the first part of the user agent.";
+const MANAGER_TEXT: &str =
+    "The name under which the fields written here are owned. Default: the first part of the user agent.";
 const FIELD_MANAGER: Parameter = query("fieldManager", "string", "Qy4HdaTW", MANAGER_TEXT);
-const PATCH_MANAGER: Parameter =
-    query("fieldManager", "string", "7c6nTn1T", "The name under which the fields written here are owned; required for apply.");
-const FORCE: Parameter =
-    query("force", "boolean", "tOGGb0Yi", "Takes over fields that others own. Only for apply.");
+const PATCH_MANAGER: Parameter = query(
+    "fieldManager",
+    "string",
+    "7c6nTn1T",
+    "The name under which the fields written here are owned; required for apply.",
+);
+const FORCE: Parameter = query("force", "boolean", "tOGGb0Yi", "Takes over fields that others own. Only for apply.");
 const GRACE: Parameter =
     query("gracePeriodSeconds", "integer", "-K5HaBOS", "How long the object may take to end; 0 means at once.");
 const IGNORE_READ_ERRORS: Parameter = query(

@@ -53,7 +53,8 @@ const fn named(tag: u32, value: Kind) -> Message {
 
 // OpenAPI v3
 
-static INFO_3: Message = message(&[("title", 1, Kind::Text), ("description", 2, Kind::Text), ("version", 6, Kind::Text)], 7);
+static INFO_3: Message =
+    message(&[("title", 1, Kind::Text), ("description", 2, Kind::Text), ("version", 6, Kind::Text)], 7);
 static REFERENCE: Message = message(&[("$ref", 1, Kind::Text), ("description", 3, Kind::Text)], 0);
 static EXTERNAL_DOCS: Message = message(&[("description", 1, Kind::Text), ("url", 2, Kind::Text)], 3);
 
@@ -196,7 +197,8 @@ pub fn v3<'a>(
 
 // OpenAPI v2
 
-static INFO_2: Message = message(&[("title", 1, Kind::Text), ("version", 2, Kind::Text), ("description", 3, Kind::Text)], 7);
+static INFO_2: Message =
+    message(&[("title", 1, Kind::Text), ("version", 2, Kind::Text), ("description", 3, Kind::Text)], 7);
 static JSON_REFERENCE: Message = message(&[("$ref", 1, Kind::Text), ("description", 2, Kind::Text)], 0);
 
 fn additional_2(value: &Value) -> Option<(u32, Kind)> {

@@ -25,7 +25,11 @@ pub struct GroupVersion {
 impl GroupVersion {
     /// `api/v1`, `apis/apps/v1`.
     pub fn path(&self) -> String {
-        if self.group.is_empty() { format!("api/{}", self.version) } else { format!("apis/{}/{}", self.group, self.version) }
+        if self.group.is_empty() {
+            format!("api/{}", self.version)
+        } else {
+            format!("apis/{}/{}", self.group, self.version)
+        }
     }
 
     pub fn gvk(&self, kind: &Arc<str>) -> Gvk {
@@ -35,7 +39,11 @@ impl GroupVersion {
     /// The name of a kind's model: from the type table for built-in kinds, the reversed group for custom ones.
     pub(super) fn model(&self, gvk: &Gvk) -> String {
         let own = gvk.group == self.group && gvk.version == self.version;
-        if self.custom && own { custom_model(gvk) } else { super::models::of_kind(gvk).unwrap_or_else(|| custom_model(gvk)) }
+        if self.custom && own {
+            custom_model(gvk)
+        } else {
+            super::models::of_kind(gvk).unwrap_or_else(|| custom_model(gvk))
+        }
     }
 }
 

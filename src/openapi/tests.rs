@@ -176,7 +176,12 @@ fn custom(schema: Value) -> Section {
         verbs: vec!["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"],
         returns_deleted: false,
         subresources: vec![
-            Subresource { name: "status".into(), gvk: own("Book"), verbs: vec!["get", "patch", "update"], connect: false },
+            Subresource {
+                name: "status".into(),
+                gvk: own("Book"),
+                verbs: vec!["get", "patch", "update"],
+                connect: false,
+            },
             Subresource { name: "scale".into(), gvk: scale, verbs: vec!["get", "patch", "update"], connect: false },
         ],
         schema: Some(schema),
@@ -225,7 +230,8 @@ fn a_custom_resource_is_published_in_full_in_v3() {
     assert!(schemas.contains_key("io.k8s.api.autoscaling.v1.Scale"));
     let paths = document.object_at(&["paths"]).unwrap();
     assert_eq!(paths.len(), 5, "{:?}", paths.keys().collect::<Vec<_>>());
-    let scale = document.at(&["paths", "/apis/example.com/v1/namespaces/{namespace}/books/{name}/scale", "get"]).unwrap();
+    let scale =
+        document.at(&["paths", "/apis/example.com/v1/namespaces/{namespace}/books/{name}/scale", "get"]).unwrap();
     assert_eq!(scale.str_at(&["operationId"]), "readExampleComV1NamespacedBookScale");
     assert_eq!(scale.str_at(&["x-kubernetes-group-version-kind", "kind"]), "Book");
 }

@@ -41,7 +41,7 @@ pub use invocation::{DEFAULT_CONFIG, Invocation};
 pub use load::{ServerRunOptions, WatchPaths};
 pub use problem::{KeyPath, Origin, Problem, Warning};
 pub use reference::{json_schema, markdown as reference};
-pub use show::{json as show_json, toml as show_toml, value as show_value, written};
+pub use show::{flags as show_flags, json as show_json, toml as show_toml, value as show_value, written};
 pub use validate::{Problems, ValidatedOptions};
 
 /// Reads, completes and validates what the invocation names: the whole way, for start, check and reload alike.

@@ -73,6 +73,37 @@ pub fn written(options: &ValidatedOptions) -> Vec<(String, String, Origin)> {
     list
 }
 
+/// The flags that set something, with the value in force as kube-apiserver prints it; sorted by name.
+pub fn flags(options: &ValidatedOptions) -> Vec<(String, String)> {
+    let all = sections(options);
+    let value_of = |flag: &super::flags::Flag| {
+        let key = flag.key();
+        let (section, key) = key.split_once('.')?;
+        Some(flag_value(flag, all.get(section)?.get(key)?))
+    };
+    let mut list: Vec<(String, String)> =
+        super::flags::all().filter_map(|flag| Some((flag.name.to_owned(), value_of(flag)?))).collect();
+    list.sort();
+    list
+}
+
+fn flag_value(flag: &super::flags::Flag, value: &Value) -> String {
+    use super::flags::Kind;
+    let plain = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    match value {
+        Value::Null => String::new(),
+        Value::Array(entries) => {
+            let entries = entries.iter().map(plain).collect::<Vec<_>>().join(",");
+            let bare = matches!(flag.kind, Kind::Text | Kind::Ip | Kind::CommaString);
+            if bare { entries } else { format!("[{entries}]") }
+        }
+        Value::Object(entries) => {
+            entries.iter().map(|(key, value)| format!("{key}={}", plain(value))).collect::<Vec<_>>().join(",")
+        }
+        value => plain(value),
+    }
+}
+
 /// Any option's value as TOML would have it, secrets masked.
 pub fn value(value: &impl Serialize) -> String {
     serde_json::to_value(value).map(|value| inline(&value)).unwrap_or_default()

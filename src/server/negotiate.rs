@@ -175,6 +175,23 @@ pub fn negotiate_discovery(accept: &str) -> Option<(Accepted, bool)> {
     None
 }
 
+/// How a page about the server is to be written: as text (`Some(None)`), or as an object of this kind in one of these
+/// versions of `config.k8s.io`. A structured type without the kind cannot be met.
+pub fn negotiate_page<'v>(accept: &str, kind: &str, versions: &[&'v str]) -> Option<Option<(Format, &'v str)>> {
+    if accept.trim().is_empty() {
+        return Some(None);
+    }
+    clauses(accept).iter().find_map(|clause| {
+        let param = |name: &str| clause.params.iter().rev().find(|(key, _)| *key == name).map_or("", |(_, value)| value);
+        if param("as").is_empty() {
+            return matches!((clause.kind, clause.subtype), ("text", "plain" | "*") | ("*", "*")).then_some(None);
+        }
+        let format = [Format::Json, Format::Yaml].into_iter().find(|format| matches(clause, *format))?;
+        let version = versions.iter().find(|version| **version == param("v"))?;
+        (param("as") == kind && param("g") == "config.k8s.io").then_some(Some((format, *version)))
+    })
+}
+
 /// The place of the first of these media types that can be had; the first where the client has no wish.
 pub fn choose(accept: &str, offers: &[&str]) -> Option<usize> {
     if accept.trim().is_empty() {

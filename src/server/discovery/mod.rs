@@ -1,4 +1,4 @@
-//! What the server says of itself: discovery, OpenAPI and the index of paths.
+//! What the server says of itself: discovery, OpenAPI, the index of paths and small pages.
 //!
 //! Everything is made out of rows: those of the generation, which never change, and those of custom resources, which
 //! come and go. A [`Documents`] belongs to a generation; what it makes is kept until the custom rows (or the APIServices)
@@ -7,10 +7,15 @@
 mod aggregated;
 mod index;
 mod openapi;
+mod openid;
 mod pages;
+mod plain;
 mod priorities;
 #[cfg(test)]
 mod tests;
+
+pub use openid::OpenId;
+pub use plain::Facts;
 
 use std::sync::{Arc, OnceLock};
 
@@ -54,6 +59,7 @@ pub struct Sources {
     pub address: String,
     /// Health checks, which the index lists.
     pub checks: Arc<[Check]>,
+    pub facts: Facts,
 }
 
 /// The documents of a generation.
@@ -63,6 +69,7 @@ pub struct Documents {
     reader: Arc<dyn ObjectReader>,
     address: String,
     checks: Arc<[Check]>,
+    facts: Facts,
     current: ArcSwapOption<Snapshot>,
     openapi: Arc<openapi::Kept>,
 }
@@ -92,6 +99,7 @@ impl Documents {
             reader: sources.reader,
             address: sources.address,
             checks: sources.checks,
+            facts: sources.facts,
             current: ArcSwapOption::empty(),
             openapi: Arc::default(),
         }
@@ -107,6 +115,9 @@ impl Documents {
             "/openapi/v2" => return Some(self.openapi_v2(cx).await),
             "/openapi/v3" => return Some(self.openapi_root()),
             _ => {}
+        }
+        if let Some(response) = self.plain(cx, path) {
+            return Some(response);
         }
         if let Some(key) = path.strip_prefix("/openapi/v3/") {
             return Some(self.openapi_v3(cx, key).await);
@@ -132,13 +143,8 @@ impl Documents {
         }
         let mut groups = self.groups(&custom);
         priorities::order_by_service(&mut groups);
-        let made = Arc::new(Snapshot {
-            custom,
-            services,
-            groups,
-            aggregated: OnceLock::new(),
-            openapi: OnceLock::new(),
-        });
+        let made =
+            Arc::new(Snapshot { custom, services, groups, aggregated: OnceLock::new(), openapi: OnceLock::new() });
         self.current.store(Some(made.clone()));
         made
     }
@@ -249,7 +255,9 @@ fn encode(cx: &Exchange, accepted: Accepted, value: &Value) -> Result<Bytes, Str
 
 /// Whether the first clause that can be met asks for the aggregated form, and how that is to be written.
 fn aggregated_form(cx: &Exchange) -> Option<Accepted> {
-    negotiate::negotiate_discovery(&accept_header(&cx.parts.headers)).filter(|(_, aggregated)| *aggregated).map(|it| it.0)
+    negotiate::negotiate_discovery(&accept_header(&cx.parts.headers))
+        .filter(|(_, aggregated)| *aggregated)
+        .map(|it| it.0)
 }
 
 fn tagged(document: &Value) -> Tagged {

@@ -91,7 +91,8 @@ impl Documents {
     }
 
     fn make_index(&self, snapshot: &Snapshot) -> Index {
-        let small = [Section::Api, Section::Groups, Section::Version, Section::OpenIdConfiguration, Section::OpenIdKeys];
+        let small =
+            [Section::Api, Section::Groups, Section::Version, Section::OpenIdConfiguration, Section::OpenIdKeys];
         let mut sections = BTreeMap::new();
         let groups = self.built_in.groups().iter().filter(|group| !group.name.is_empty());
         for section in small.into_iter().chain(groups.map(|group| Section::Group(group.name.clone()))) {
@@ -178,7 +179,8 @@ impl Documents {
         if matches(cx.header("if-none-match"), &index.v2) {
             return empty(StatusCode::NOT_MODIFIED, &headers);
         }
-        let sections: Vec<Section> = index.sections.values().map(|entry| self.section(&snapshot, &entry.place)).collect();
+        let sections: Vec<Section> =
+            index.sections.values().map(|entry| self.section(&snapshot, &entry.place)).collect();
         let packed = self.packed(V2, &index.v2, form, move || openapi::v2(&sections, form)).await;
         let body = packed.and_then(|packed| {
             if takes_gzip(cx.header("accept-encoding")) {
@@ -204,7 +206,8 @@ impl Documents {
                 let custom = *origin == Origin::Custom;
                 let rows = self.rows(snapshot, group, *origin);
                 let made = rows.map(|rows| source(rows, version, custom));
-                let nothing = || GroupVersion { group: group.clone(), version: version.clone(), resources: Vec::new(), custom };
+                let nothing =
+                    || GroupVersion { group: group.clone(), version: version.clone(), resources: Vec::new(), custom };
                 Section::GroupVersion(Arc::new(made.unwrap_or_else(nothing)))
             }
         }

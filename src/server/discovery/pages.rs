@@ -34,9 +34,7 @@ pub fn group(it: &ListedGroup) -> Value {
 }
 
 fn group_of(it: &ListedGroup) -> Map {
-    let version = |version: &str| {
-        json!({"groupVersion": (format!("{}/{version}", it.name)), "version": version})
-    };
+    let version = |version: &str| json!({"groupVersion": (format!("{}/{version}", it.name)), "version": version});
     let versions: Vec<Value> = it.versions.iter().map(|listed| version(&listed.version)).collect();
     let mut out = Map::from([("name", Value::from(it.name.as_str()))]);
     if let Some(preferred) = versions.first() {

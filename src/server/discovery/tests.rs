@@ -5,7 +5,7 @@ use arc_swap::ArcSwap;
 use flate2::read::GzDecoder;
 use futures_util::StreamExt;
 
-use super::{Documents, Sources};
+use super::{Documents, Facts, Sources};
 use crate::{
     auth::testing::Objects,
     json,
@@ -144,6 +144,11 @@ fn server() -> Server {
         reader: objects.clone(),
         address: "127.0.0.1:6443".to_owned(),
         checks: Arc::new([]),
+        facts: Facts {
+            started: std::time::SystemTime::now(),
+            flags: vec![("v".to_owned(), "0".to_owned())],
+            openid: None,
+        },
     });
     Server { documents, custom, objects }
 }
@@ -210,6 +215,8 @@ async fn every_document_is_the_one_that_upstream_answers() {
     for (key, expected) in recorded.as_object().unwrap().iter() {
         let (path, accept) = key.split_once(" | ").unwrap();
         if path == "/version" {
+            // Commit, date and compiler are each server's own.
+            assert_eq!(server.json(path).await.str_at(&["gitVersion"]), expected.str_at(&["body", "gitVersion"]));
             continue;
         }
         let response = server.get(path, accept).await;
@@ -272,7 +279,8 @@ async fn an_aggregated_document_is_not_sent_twice() {
     let first = server.get("/api", AGGREGATED).await;
     let tag = header(&first, "etag").to_owned();
     assert_eq!((tag.len(), header(&first, "cache-control"), header(&first, "vary")), (130, "public", "Accept"));
-    let ask = async |tag: &str| server.ask("GET", "/api", &[("accept", AGGREGATED), ("if-none-match", tag)]).await.unwrap();
+    let ask =
+        async |tag: &str| server.ask("GET", "/api", &[("accept", AGGREGATED), ("if-none-match", tag)]).await.unwrap();
     let again = ask(&tag).await;
     assert_eq!((again.status(), header(&again, "etag")), (StatusCode::NOT_MODIFIED, tag.as_str()));
     for other in ["\"x\"", "*", &format!("W/{tag}"), &format!("\"x\", {tag}")] {
@@ -293,7 +301,10 @@ async fn methods_and_media_types_are_judged_by_whoever_answers() {
     assert_eq!(ask("GET", "/api/v2", "*/*").await.0, 404);
     assert_eq!(ask("GET", "/apis", "text/html").await.0, 406);
     assert_eq!(ask("GET", "/apis/apps/v1", AGGREGATED).await.0, 406);
-    assert_eq!(ask("GET", "/apis", "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList").await.0, 406);
+    assert_eq!(
+        ask("GET", "/apis", "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList").await.0,
+        406
+    );
     let protobuf = "application/vnd.kubernetes.protobuf";
     assert_eq!(ask("GET", "/api/v1", protobuf).await, (200, protobuf.to_owned()));
     assert_eq!(ask("GET", "/api", protobuf).await, (200, protobuf.to_owned()));
@@ -369,4 +380,23 @@ async fn the_index_lists_groups_and_paths() {
     assert_eq!(paths[0], Value::from("/.well-known/openid-configuration"));
     assert!(paths.contains(&Value::from("/apis/apps/v1")) && paths.contains(&Value::from("/version")));
     assert!(server.ask("GET", "//", &[]).await.is_none());
+}
+
+#[tokio::test]
+async fn pages_are_text_for_people_and_objects_for_who_names_the_kind() {
+    let server = server();
+    let flagz = "application/json;as=Flagz;g=config.k8s.io;v=v1beta1";
+    let object = server.get("/flagz", flagz).await;
+    assert_eq!(header(&object, "content-type"), "application/json;g=config.k8s.io;v=v1beta1;as=Flagz");
+    assert_eq!(body(object).await.str_at(&["flags", "v"]), "0");
+    let old = server.get("/statusz", "application/yaml;as=Statusz;g=config.k8s.io;v=v1alpha1").await;
+    assert!(header(&old, "warning").contains("deprecated"), "{}", header(&old, "warning"));
+    let text = server.get("/statusz", "*/*").await;
+    assert_eq!(header(&text, "content-type"), "text/plain; charset=utf-8");
+    for wrong in ["application/json", "text/html", flagz] {
+        assert_eq!(server.get("/statusz", wrong).await.status(), StatusCode::NOT_ACCEPTABLE, "{wrong}");
+    }
+    assert_eq!(server.ask("POST", "/version", &[]).await.unwrap().status(), StatusCode::METHOD_NOT_ALLOWED);
+    assert_eq!(server.get("/version", "text/plain").await.status(), StatusCode::NOT_ACCEPTABLE);
+    assert!(server.ask("GET", "/openid/v1/jwks", &[]).await.is_none(), "no issuer is configured");
 }
