@@ -87,7 +87,8 @@ fn show_kind(object: &Value) -> String {
         text => match text.split_once('/') {
             None => ("", text),
             Some((group, version)) if !version.contains('/') => (group, version),
-            Some(_) => ("", ""),
+            // With a version that is none, upstream forgets the kind too.
+            Some(_) => return "/, Kind=".into(),
         },
     };
     format!("{group}/{version}, Kind={}", object.str_at(&["kind"]))

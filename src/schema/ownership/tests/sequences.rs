@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 
-use super::*;
+use super::super::*;
 use crate::{
     api::ApiError,
     object::{self, Key, to_string},

@@ -1,0 +1,3 @@
+mod sequences;
+mod sets;
+mod writes;
