@@ -13,6 +13,7 @@ pub mod event;
 mod namespace;
 mod node;
 pub mod pod;
+mod pod_template;
 mod secret;
 mod service_account;
 
@@ -26,12 +27,13 @@ pub fn behaviour(wiring: &Wiring, plural: &str) -> Option<Behaviour> {
 }
 
 /// What a kind of this group has of its own.
-pub fn own(_wiring: &Wiring, plural: &str) -> Option<Arc<dyn Own>> {
+pub fn own(wiring: &Wiring, plural: &str) -> Option<Arc<dyn Own>> {
     Some(match plural {
         "configmaps" => Arc::new(config_map::ConfigMap),
         "events" => Arc::new(event::Event::Core),
         "namespaces" => Arc::new(namespace::Namespace),
         "nodes" => Arc::new(node::Node),
+        "podtemplates" => Arc::new(pod_template::PodTemplate { pods: wiring.pods }),
         "secrets" => Arc::new(secret::Secret),
         "serviceaccounts" => Arc::new(service_account::ServiceAccount),
         _ => return None,
