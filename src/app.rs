@@ -98,7 +98,7 @@ async fn serve(invocation: Invocation, options: ValidatedOptions, logs: log::Log
     listeners.commit(bound).finish();
     bootstrap::start(&options, &shared, &current);
     let mut controllers = Controllers::new(shared.clone(), &current);
-    controllers.apply(&options);
+    controllers.apply(&options, own.as_ref());
     let (asked, triggers) = mpsc::channel(reload::QUEUE);
     let admin = admin_socket(&options, &shared, &asked)?;
     forward_hangup(stop.hangup()?, asked);

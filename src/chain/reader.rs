@@ -2,21 +2,27 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use futures_util::future::BoxFuture;
+use futures_util::{StreamExt, future::BoxFuture, stream, stream::BoxStream};
 use parking_lot::RwLock;
 
 use crate::{
-    controllers::ChangeSource,
+    controllers::{ChangeSource, ObjectName},
     object::{Value, parse},
     registry::reader::ObjectReader,
     storage::{
         Revision,
-        cache::{Entry, ResourceCache, WatchScope, WatchStart},
+        cache::{Entry, ResourceCache, WatchEvent, WatchScope, WatchStart, Watcher},
     },
 };
 
 /// Parsed objects kept at once. What is read here is policy (roles, namespaces, classes), which is little.
 const KEPT: usize = 20_000;
+
+/// Changes that may wait for a controller before it has to look at everything again.
+const FOLLOWED: usize = 4096;
+
+/// How soon a cache that was not there is asked for again.
+const NOT_READY: std::time::Duration = std::time::Duration::from_millis(50);
 
 #[derive(Default)]
 pub struct CacheReader {
@@ -81,6 +87,12 @@ impl ObjectReader for CacheReader {
         })
     }
 
+    fn is_empty(&self, group: &str, resource: &str, namespace: &str) -> Option<bool> {
+        let snapshot = self.cache(group, resource)?.any().ok()?;
+        let empty = snapshot.range(Some(namespace), "").next().is_none();
+        Some(empty)
+    }
+
     fn version(&self, group: &str, resource: &str) -> u64 {
         self.cache(group, resource).map_or(0, |cache| cache.last_change())
     }
@@ -100,4 +112,65 @@ impl ChangeSource for CacheReader {
             }
         })
     }
+
+    fn follow<'a>(
+        &'a self,
+        group: &'static str,
+        resource: &'static str,
+        name: Option<&'static str>,
+    ) -> BoxStream<'a, Vec<ObjectName>> {
+        let begin = Following { reader: self, group, resource, name, watcher: None, events: Vec::new() };
+        stream::unfold(begin, |mut following| async move {
+            let names = following.next().await;
+            Some((names, following))
+        })
+        .boxed()
+    }
+}
+
+/// A watch that begins with what is there, and begins anew whenever it ends.
+struct Following<'a> {
+    reader: &'a CacheReader,
+    group: &'static str,
+    resource: &'static str,
+    name: Option<&'static str>,
+    watcher: Option<Watcher>,
+    events: Vec<Arc<WatchEvent>>,
+}
+
+impl Following<'_> {
+    async fn next(&mut self) -> Vec<ObjectName> {
+        loop {
+            let Some(watcher) = &mut self.watcher else {
+                match self.begin() {
+                    Some(names) => return names,
+                    None => tokio::time::sleep(NOT_READY).await,
+                }
+                continue;
+            };
+            match watcher.next(&mut self.events).await {
+                Ok(()) => {
+                    let events = self.events.drain(..);
+                    return events
+                        .filter_map(|event| Some(object_name(event.current().or(event.previous())?)))
+                        .collect();
+                }
+                // Too slow, or the cache was filled anew: what is there now says it all.
+                Err(_) => self.watcher = None,
+            }
+        }
+    }
+
+    fn begin(&mut self) -> Option<Vec<ObjectName>> {
+        let cache = self.reader.cache(self.group, self.resource)?;
+        let scope = WatchScope { name: self.name.map(Into::into), ..WatchScope::default() };
+        let (snapshot, watcher) = cache.list_and_watch(scope, FOLLOWED).ok()?;
+        self.watcher = Some(watcher);
+        let entries = snapshot.iter().filter(|entry| self.name.is_none_or(|name| name == entry.name()));
+        Some(entries.map(|entry| object_name(entry)).collect())
+    }
+}
+
+fn object_name(entry: &Entry) -> ObjectName {
+    ObjectName { namespace: entry.namespace().into(), name: entry.name().into() }
 }

@@ -2,16 +2,23 @@
 //!
 //! They go through the same chain as any client, never around it, as the server's own user.
 
-use futures_util::future::BoxFuture;
+use std::sync::Arc;
+
+use futures_util::{future::BoxFuture, stream::BoxStream};
 
 use crate::api::ApiError;
 use crate::object::Value;
 
+pub mod namespace;
+mod namespaces;
 pub mod rbac_aggregation;
 pub mod rbac_bootstrap;
 pub mod rbac_reconcile;
+pub mod root_ca;
+pub mod service_account;
 #[cfg(test)]
 pub mod testing;
+pub mod work;
 
 /// The API as an in-process client sees it. What stands behind it is the whole chain of the generation that serves
 /// when the call is made; the user is the server itself (`system:apiserver` in `system:masters`).
@@ -25,4 +32,21 @@ pub trait ApiClient: Send + Sync {
 pub trait ChangeSource: Send + Sync {
     /// Ends when the resource's version (`ObjectReader::version`) is not `seen` any more; at once where it is not.
     fn changed(&self, group: &'static str, resource: &'static str, seen: u64) -> BoxFuture<'_, ()>;
+
+    /// The names of all objects of a resource that are there (in batches), then of each that changes or goes; of those
+    /// with this name only, where one is given. Never ends.
+    fn follow<'a>(
+        &'a self,
+        group: &'static str,
+        resource: &'static str,
+        name: Option<&'static str>,
+    ) -> BoxStream<'a, Vec<ObjectName>>;
+}
+
+/// Which object changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ObjectName {
+    /// Empty for cluster-scoped kinds.
+    pub namespace: Arc<str>,
+    pub name: Arc<str>,
 }

@@ -103,19 +103,12 @@ fn gather(role: &Value, roles: &[Arc<Value>]) -> Vec<PolicyRule> {
 
 #[cfg(test)]
 mod tests {
-    use futures_util::{FutureExt, future::BoxFuture};
+    use futures_util::FutureExt;
 
     use super::*;
     use crate::auth::testing::Objects;
-    use crate::controllers::testing::Server;
+    use crate::controllers::testing::{NoChanges, Server};
     use crate::json;
-
-    struct Never;
-    impl ChangeSource for Never {
-        fn changed(&self, _: &'static str, _: &'static str, _: u64) -> BoxFuture<'_, ()> {
-            Box::pin(std::future::pending())
-        }
-    }
 
     fn role(name: &str, label: &str, resource: &str) -> Value {
         json!({"metadata": {"name": name, "resourceVersion": "1", "labels": {"to": label}}, "rules": [{"verbs": ["get"], "apiGroups": [""], "resources": [resource]}]})
@@ -132,7 +125,8 @@ mod tests {
             );
             objects.put(GROUP, RESOURCE, role);
         }
-        let controller = ClusterRoleAggregation { reader: objects, changes: Arc::new(Never), client: server.clone() };
+        let controller =
+            ClusterRoleAggregation { reader: objects, changes: Arc::new(NoChanges), client: server.clone() };
         (server, controller)
     }
 

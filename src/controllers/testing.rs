@@ -2,11 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use futures_util::future::BoxFuture;
+use futures_util::{
+    future::BoxFuture,
+    stream::{self, BoxStream, StreamExt},
+};
 use http::Method;
 use parking_lot::Mutex;
 
-use super::ApiClient;
+use super::{ApiClient, ChangeSource, ObjectName};
 use crate::api::{ApiError, status::GroupResource};
 use crate::object::{Map, Value};
 
@@ -104,5 +107,23 @@ impl Server {
 impl ApiClient for Server {
     fn call(&self, method: Method, path: String, body: Option<Value>) -> BoxFuture<'_, Result<Value, ApiError>> {
         Box::pin(async move { self.answer(&method, &path, body) })
+    }
+}
+
+/// Nothing ever changes.
+pub struct NoChanges;
+
+impl ChangeSource for NoChanges {
+    fn changed(&self, _: &'static str, _: &'static str, _: u64) -> BoxFuture<'_, ()> {
+        Box::pin(std::future::pending())
+    }
+
+    fn follow<'a>(
+        &'a self,
+        _: &'static str,
+        _: &'static str,
+        _: Option<&'static str>,
+    ) -> BoxStream<'a, Vec<ObjectName>> {
+        stream::pending().boxed()
     }
 }

@@ -20,7 +20,7 @@ pub mod trust;
 mod tests;
 
 pub use newcomer::{Newcomer, NewcomerOptions};
-pub use pair::{PkiError, check_pair, read_pair};
+pub use pair::{PkiError, check_pair, issued, read_pair, to_pem};
 pub use trust::{ClientIdentity, TrustBundle, VerdictCache, parse_client_identity};
 
 /// The one crypto provider of the process.

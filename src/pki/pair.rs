@@ -98,6 +98,24 @@ pub fn read_pair(cert_pem: &[u8], key_pem: &[u8]) -> Result<CertifiedKey, PkiErr
     }
 }
 
+/// Whether one certificate names the other as its issuer, which may be itself; signatures are not looked at.
+pub fn issued(authority: &CertificateDer<'_>, certificate: &CertificateDer<'_>) -> bool {
+    let (Ok((_, authority)), Ok((_, certificate))) =
+        (X509Certificate::from_der(authority), X509Certificate::from_der(certificate))
+    else {
+        return false;
+    };
+    authority.subject().as_raw() == certificate.issuer().as_raw()
+}
+
+/// A certificate as text.
+pub fn to_pem(certificate: &CertificateDer<'_>) -> String {
+    const LINE: usize = 64;
+    let encoded = base64::Engine::encode(&base64::engine::general_purpose::STANDARD, certificate);
+    let lines: Vec<&str> = (0..encoded.len()).step_by(LINE).filter_map(|at| encoded.get(at..encoded.len().min(at + LINE))).collect();
+    format!("-----BEGIN CERTIFICATE-----\n{}\n-----END CERTIFICATE-----\n", lines.join("\n"))
+}
+
 /// Every certificate of a PEM text, at least one.
 pub fn read_certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, PkiError> {
     let certificates = CertificateDer::pem_slice_iter(pem)

@@ -21,6 +21,11 @@ pub trait ObjectReader: Send + Sync {
         Box::pin(ready(()))
     }
 
+    /// Whether a namespace has no object of the resource; `None` where the cache does not know the resource.
+    fn is_empty(&self, _group: &str, _resource: &str, _namespace: &str) -> Option<bool> {
+        None
+    }
+
     /// A number that changes whenever any object of the resource does, and never comes back.
     fn version(&self, group: &str, resource: &str) -> u64;
 }

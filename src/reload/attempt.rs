@@ -164,10 +164,10 @@ impl Reloader {
         if let Err(error) = running.logs.apply(&generation.options.telemetry) {
             tracing::error!(%error, "the log filter could not be changed");
         }
-        running.controllers.apply(&generation.options);
         let observe = generation.options.reload.observe;
         let old = std::mem::replace(&mut running.generation, generation);
         let old_own = std::mem::replace(&mut running.own, own.and_then(written));
+        running.controllers.apply(&running.generation.options, running.own.as_ref());
         self.watcher.follow(&running.generation.options, None);
         self.rejected = None;
         // A store that was moved is never moved back by itself.

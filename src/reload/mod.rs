@@ -168,7 +168,7 @@ impl Reloader {
         if let Err(problem) = self.tune(&old).await {
             tracing::error!(%problem, "the store could not be tuned back");
         }
-        self.running.controllers.apply(&old);
+        self.running.controllers.apply(&old, self.running.own.as_ref());
         self.watcher.follow(&old, Some(new.watch()));
         self.rejected = Some(new);
         self.publish(Report::reverted(self.running.current.generation(), &old, &cause));
