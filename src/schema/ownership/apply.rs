@@ -184,7 +184,7 @@ impl<'a> Apply<'a> {
     fn keeps_all(&self, last: &Entry, applier: &Entry, entries: &[Entry]) -> bool {
         let request = self.ctx.write.api_version;
         let one_version = last.api_version == request && entries.iter().all(|entry| entry.api_version == request);
-        last.fields.is_empty() || (one_version && last.fields.clone().difference(&applier.fields).is_empty())
+        last.fields.is_empty() || (one_version && last.fields.is_within(&applier.fields))
     }
 
     /// Conflicts, or the loss of other managers.

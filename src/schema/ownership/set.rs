@@ -213,6 +213,22 @@ impl FieldSet {
         intersect(self.0.as_slice(), other.0.as_slice()).into_set()
     }
 
+    /// Whether all fields of the set are in the other too.
+    pub fn is_within(&self, other: &FieldSet) -> bool {
+        fn within(members: &Members, others: Option<&Map>) -> bool {
+            members.iter().all(|(key, node)| {
+                let (member, below) = split(node);
+                match others.and_then(|others| others.get(key)) {
+                    None => false,
+                    Some(other) => {
+                        (!member || split(other).0) && (below.is_empty() || within(below, other.as_object()))
+                    }
+                }
+            })
+        }
+        within(self.0.as_slice(), Some(&other.0))
+    }
+
     /// Takes the fields of `other` away, but none below them.
     pub fn subtract(&mut self, other: &FieldSet) {
         subtract_members(&mut self.0, other.0.as_slice(), false);

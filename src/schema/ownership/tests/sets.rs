@@ -47,6 +47,8 @@ proptest! {
         let mut recursive = left.clone();
         recursive.subtract_recursively(&right);
         prop_assert_eq!(recursive, set(&a.iter().filter(|path| !below_or_same(path, &b)).cloned().collect()));
+        prop_assert_eq!(left.is_within(&right), a.is_subset(&b));
+        prop_assert!(left.intersection(&right).is_within(&right));
         let is_leaf = |path: &&Vec<u8>| !a.iter().any(|other| other.len() > path.len() && other.starts_with(path));
         prop_assert_eq!(left.leaves(), set(&a.iter().filter(is_leaf).cloned().collect()));
         for path in a.union(&b) {
