@@ -2,7 +2,10 @@
 
 use std::{future::Future, pin::Pin, sync::Arc};
 
-use super::strategy::{Lifecycle, Strategy};
+use super::{
+    printer::Printer,
+    strategy::{Lifecycle, Strategy},
+};
 use crate::{
     api::{ApiError, status::GroupResource},
     object::Value,
@@ -101,9 +104,6 @@ pub trait VersionSchema: Send + Sync {
     }
 }
 
-/// Makes the cells of a row: object in this version, time of the request.
-pub type Cells = Arc<dyn Fn(&Value, jiff::Timestamp) -> Vec<Value> + Send + Sync>;
-
 /// Which selectable fields a version has and how it words one that it has not.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Selectable {
@@ -119,8 +119,8 @@ pub struct Version {
     pub group_version: Arc<str>,
     pub schema: Arc<dyn VersionSchema>,
     pub columns: Arc<[Column]>,
-    /// The cells of an object's row in the Table form, one for each column.
-    pub cells: Cells,
+    /// Makes an object's row in the Table form, a cell for each column.
+    pub printer: Printer,
     pub selectable: Selectable,
     pub subresources: Vec<Subresource>,
     /// The policy of writes through this version where it is not the resource's: custom resources are judged by the

@@ -10,7 +10,7 @@ use super::{
 use crate::{
     object::Value,
     registry::{
-        resource::{Behaviour, Cells, Convert, SubresourceBehaviour},
+        resource::{Behaviour, Convert, SubresourceBehaviour},
         strategy::Strategy,
     },
 };
@@ -92,24 +92,6 @@ pub fn convert(group: &str, plural: &str) -> Option<Convert> {
         }
         _ => None,
     }
-}
-
-/// The printer of a kind.
-pub fn cells(group: &str, kind: &str, columns: usize) -> Cells {
-    let own = match group {
-        rbac::GROUP => rbac::cells(kind),
-        _ => None,
-    };
-    if let Some(own) = own {
-        return own;
-    }
-    Arc::new(move |object: &Value, _now| {
-        // Kinds without a printer have a name and the time they were made.
-        let made = object.at(&["metadata", "creationTimestamp"]).cloned().unwrap_or_default();
-        let mut cells = vec![Value::from(object.str_at(&["metadata", "name"])), made];
-        cells.resize(columns.max(1), Value::Null);
-        cells
-    })
 }
 
 /// The warning of a deprecated version.

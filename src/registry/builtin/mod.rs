@@ -13,6 +13,7 @@ pub mod defaults;
 mod events;
 mod groups;
 mod kind;
+mod printers;
 pub mod rbac;
 mod reviews;
 mod rules;

@@ -123,7 +123,7 @@ fn version(entry: &Value, wiring: &Wiring) -> Version {
     let labels = entry.array_at(&["selectable"]).iter().filter_map(Value::as_str).map(str::to_owned).collect();
     Version {
         schema: Arc::new(BuiltinSchema::new(&group, &name, &kind)),
-        cells: groups::cells(&group, &kind, columns.len()),
+        printer: super::printers::printer(&group, &kind),
         columns,
         selectable: Selectable { labels, unsupported: entry.str_at(&["unsupported"]).to_owned() },
         subresources: entry.array_at(&["subresources"]).iter().filter_map(|it| subresource(it, &group, &plural, wiring)).collect(),
@@ -193,8 +193,17 @@ pub fn names() -> std::collections::HashSet<(&'static str, &'static str)> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
+
+    /// Group, kind and number of columns of every kind that has any.
+    pub fn columns_of_kinds() -> Vec<(String, String, usize)> {
+        let of = |entry: &Value| {
+            let text = |name: &str| entry.str_at(&[name]).to_owned();
+            (text("group"), text("kind"), entry.array_at(&["columns"]).len())
+        };
+        table().iter().map(of).filter(|(.., columns)| *columns > 0).collect()
+    }
 
     #[test]
     fn every_row_has_a_type_and_every_name_is_unique() {

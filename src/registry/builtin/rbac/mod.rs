@@ -10,11 +10,9 @@ use crate::object::Value;
 
 mod bindings;
 pub mod bootstrap;
-mod printers;
 mod roles;
 
 pub use bindings::{validate_binding, validate_binding_update};
-pub use printers::cells;
 pub use roles::{validate_cluster_role, validate_policy_rules, validate_role};
 
 pub const GROUP: &str = "rbac.authorization.k8s.io";
