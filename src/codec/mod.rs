@@ -85,6 +85,15 @@ pub fn decode_protobuf(bytes: &[u8]) -> Result<Value, String> {
     protobuf::decode_object(table, ty, &envelope).map_err(|error| error.to_string())
 }
 
+/// The message of an object without its envelope, by the kind the tree says.
+///
+/// # Errors
+/// As [`encode`].
+pub fn protobuf_body(value: &Value) -> Result<Vec<u8>, String> {
+    let (table, ty) = type_of(value.str_at(&["apiVersion"]), value.str_at(&["kind"]))?;
+    protobuf::encode_body(table, ty, value).map_err(|error| error.to_string())
+}
+
 fn encode_protobuf(value: &Value) -> Result<Vec<u8>, String> {
     let (table, ty) = type_of(value.str_at(&["apiVersion"]), value.str_at(&["kind"]))?;
     protobuf::encode_object(table, ty, value).map_err(|error| error.to_string())

@@ -141,7 +141,7 @@ mod tests {
     fn an_age_is_told_when_the_row_is_written() {
         let at = Timestamp::from_second(1_000).unwrap();
         let cell = Cell::since("3 (", Some(at), " ago)");
-        let later = |seconds| cell.value(Timestamp::from_second(1_000 + seconds).unwrap());
+        let later = |seconds: i64| cell.value(Timestamp::from_second(1_000 + seconds).unwrap());
         assert_eq!((later(5), later(200)), ("3 (5s ago)".into(), "3 (3m20s ago)".into()));
         assert_eq!(Cell::age(None).value(at), UNKNOWN.into());
     }
@@ -149,7 +149,7 @@ mod tests {
     #[test]
     fn a_time_to_come_is_told_as_such() {
         let at = Timestamp::from_second(1_000).unwrap();
-        let now = |seconds| Timestamp::from_second(seconds).unwrap();
+        let now = |seconds: i64| Timestamp::from_second(seconds).unwrap();
         assert_eq!(Tense::Around.told(at, now(990)), "in 10s");
         assert_eq!(Tense::Around.told(at, now(1_010)), "10s ago");
     }

@@ -1,7 +1,10 @@
 //! Values to answers: the one place where an error becomes a Status on the wire.
 
+use std::io::Write;
+
 use ::http::{HeaderValue, StatusCode, header};
 use bytes::Bytes;
+use flate2::{Compression, write::GzEncoder};
 
 use super::{
     context::Exchange,
@@ -36,15 +39,57 @@ pub fn text(status: u16, text: impl Into<Bytes>) -> Response {
 /// A document in the negotiated format. `gvk` is what the tree's apiVersion and kind say.
 pub fn document(cx: &Exchange, status: u16, accepted: Accepted, value: &Value) -> Response {
     match codec::encode(accepted.format, value, style(cx, accepted)) {
-        Ok(bytes) => response(status, accepted.format.media_type(), Body::Full(bytes.into())),
+        Ok(bytes) => whole(cx, status, accepted.format.media_type(), bytes.into()),
         Err(why) => error_in(cx, Accepted::JSON, &ApiError::internal(why)),
     }
 }
 
+/// Answers up to this many bytes are never gzipped (apiserver `pkg/endpoints/handlers/responsewriters`).
+pub const GZIP_FROM: usize = 128 * 1024;
+
+/// Quick rather than small, as upstream.
+pub const GZIP_LEVEL: Compression = Compression::new(1);
+
+/// Whether the client takes gzip.
+pub fn takes_gzip(cx: &Exchange) -> bool {
+    cx.header("accept-encoding").split(',').any(|token| token.trim() == "gzip")
+}
+
+/// Tells that the body is gzipped.
+pub fn mark_gzip(response: &mut Response) {
+    response.headers_mut().insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+    response.headers_mut().insert(header::VARY, HeaderValue::from_static("Accept-Encoding"));
+}
+
+/// One gzip member of these bytes.
+pub fn gzip(bytes: &[u8]) -> std::io::Result<Vec<u8>> {
+    let mut encoder = GzEncoder::new(Vec::with_capacity(bytes.len() / 4), GZIP_LEVEL);
+    encoder.write_all(bytes)?;
+    encoder.finish()
+}
+
+/// An answer whose bytes are all there, gzipped where it is long and the client takes it.
+pub fn whole(cx: &Exchange, status: u16, content_type: &'static str, bytes: Bytes) -> Response {
+    if bytes.len() > GZIP_FROM
+        && takes_gzip(cx)
+        && let Ok(small) = gzip(&bytes)
+    {
+        let mut response = response(status, content_type, Body::Full(small.into()));
+        mark_gzip(&mut response);
+        return response;
+    }
+    response(status, content_type, Body::Full(bytes))
+}
+
 /// JSON bytes that are ready, with the newline Go's encoder ends compact output with.
-pub fn json_bytes(status: u16, bytes: Bytes) -> Response {
-    let chunks = if bytes.last() == Some(&b'\n') { vec![bytes] } else { vec![bytes, Bytes::from_static(b"\n")] };
-    response(status, "application/json", Body::Chunks(chunks))
+pub fn json_bytes(cx: &Exchange, status: u16, bytes: Bytes) -> Response {
+    if bytes.last() == Some(&b'\n') {
+        return whole(cx, status, "application/json", bytes);
+    }
+    if bytes.len() >= GZIP_FROM && takes_gzip(cx) {
+        return whole(cx, status, "application/json", [&bytes[..], b"\n"].concat().into());
+    }
+    response(status, "application/json", Body::Chunks(vec![bytes, Bytes::from_static(b"\n")]))
 }
 
 pub fn style(cx: &Exchange, accepted: Accepted) -> Style {

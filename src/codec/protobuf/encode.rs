@@ -32,18 +32,28 @@ pub fn encode_body(table: &Table, ty: TypeId, object: &Value) -> Result<Vec<u8>,
     Ok(encoder.out.finish())
 }
 
+/// What stands in an envelope after its message: encoding and type of it, both empty.
+pub const ENVELOPE_END: &[u8] = &[0x1a, 0, 0x22, 0];
+
 /// Puts a message into its envelope.
 pub fn wrap(api_version: &str, kind: &str, raw: &[u8]) -> Vec<u8> {
-    let mut out = Backward::default();
-    out.delimited(4, b"");
-    out.delimited(3, b"");
-    out.delimited(2, raw);
-    let end = out.len();
-    out.delimited(2, kind.as_bytes());
-    out.delimited(1, api_version.as_bytes());
-    out.close(1, end);
-    out.bytes(MAGIC);
-    out.finish()
+    let mut out = envelope_start(api_version, kind, raw.len());
+    out.reserve_exact(raw.len() + ENVELOPE_END.len());
+    out.extend_from_slice(raw);
+    out.extend_from_slice(ENVELOPE_END);
+    out
+}
+
+/// Begins an envelope whose message, of this length, follows, and then [`ENVELOPE_END`].
+pub fn envelope_start(api_version: &str, kind: &str, length: usize) -> Vec<u8> {
+    let mut type_meta = Vec::with_capacity(api_version.len() + kind.len() + 8);
+    append(&mut type_meta, 1, api_version.as_bytes());
+    append(&mut type_meta, 2, kind.as_bytes());
+    let mut out = Vec::with_capacity(type_meta.len() + 20);
+    out.extend_from_slice(MAGIC);
+    append(&mut out, 1, &type_meta);
+    begin(&mut out, 2, length);
+    out
 }
 
 /// Begins the body of a list with its metadata; [`append_list_item`] goes on and [`wrap`] ends it. The lists of all
@@ -64,24 +74,36 @@ pub fn append_list_item(list: &mut Vec<u8>, item: &[u8]) {
     append(list, 2, item);
 }
 
+/// How many bytes [`append_list_item`] adds for an item of this length.
+pub fn list_item_len(length: usize) -> usize {
+    let bits = usize::BITS - (length | 1).leading_zeros();
+    1 + bits.div_ceil(7) as usize + length
+}
+
 fn append(out: &mut Vec<u8>, tag: u32, bytes: &[u8]) {
+    begin(out, tag, bytes.len());
+    out.extend_from_slice(bytes);
+}
+
+/// Tag and length of a field whose bytes follow.
+fn begin(out: &mut Vec<u8>, tag: u32, length: usize) {
     let mut head = Backward::default();
-    head.varint(bytes.len() as u64);
+    head.varint(length as u64);
     head.tag(tag, WireType::Length);
     out.extend(head.finish());
-    out.extend_from_slice(bytes);
 }
 
 /// A frame of a watch: four bytes of length (big endian), then a `WatchEvent` without envelope, whose object is in one.
 pub fn watch_event(event: &str, object: &[u8]) -> Vec<u8> {
-    let mut out = Backward::default();
-    let end = out.len();
-    out.delimited(1, object);
-    out.close(2, end);
-    out.delimited(1, event.as_bytes());
-    let length = u32::try_from(out.len()).unwrap_or(u32::MAX);
-    out.bytes(&length.to_be_bytes());
-    out.finish()
+    let mut raw = Vec::with_capacity(object.len() + 8);
+    append(&mut raw, 1, object);
+    let mut out = vec![0; 4];
+    out.reserve_exact(raw.len() + event.len() + 16);
+    append(&mut out, 1, event.as_bytes());
+    append(&mut out, 2, &raw);
+    let length = u32::try_from(out.len() - 4).unwrap_or(u32::MAX).to_be_bytes();
+    out.splice(..4, length);
+    out
 }
 
 struct Encoder<'t> {

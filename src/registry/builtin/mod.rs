@@ -20,4 +20,5 @@ mod rules;
 mod table;
 
 pub use groups::Wiring;
+pub use printers::SCALE_TABLE;
 pub use table::rows;

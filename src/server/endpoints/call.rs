@@ -10,7 +10,7 @@ use super::{
 use crate::{
     admission::Operation,
     api::{ApiError, Meta, clock},
-    object::{Map, Value},
+    object::Value,
     registry::resource::{Call, CallContext, Verb},
     server::{context::Exchange, http::Response},
 };
@@ -61,7 +61,7 @@ impl Endpoints {
                 encode::object_response(cx, scope, accepted, 200, object)
             }
             _ => {
-                let value = list::list_value(scope, Map::new(), objects);
+                let value = list::computed(cx, scope, accepted, objects)?;
                 Ok(crate::server::respond::document(cx, 200, accepted, &value))
             }
         }

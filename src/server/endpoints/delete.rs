@@ -64,7 +64,7 @@ impl Endpoints {
                 result?;
             }
         }
-        list::answer(cx, scope, accepted, page)
+        list::answer(cx, scope, accepted, page).await
     }
 }
 

@@ -5,7 +5,10 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::{Scope, table::Rows};
+use super::{
+    Scope,
+    table::{CLOSING, Rows, list_metadata},
+};
 use crate::{
     api::ApiError,
     codec::{self, Format},
@@ -13,13 +16,13 @@ use crate::{
     registry::{resource::Behaviour, store::Stored},
     server::{
         context::Exchange,
-        http::{Body, Response},
+        http::Response,
         negotiate::{Accepted, MetaVersion, Offer, Transform, accept_header, negotiate, not_acceptable},
         respond,
     },
     storage::{
         Revision,
-        cache::{EncodingKey, Entry},
+        cache::{EncodingKey, Entry, splice::metadata_range},
     },
 };
 
@@ -29,8 +32,8 @@ use crate::{
 /// The handler's 406.
 pub fn accepted(cx: &Exchange, scope: &Scope<'_>, stream: bool) -> Result<Accepted, ApiError> {
     // What is answered and not stored has no columns.
-    let table = !scope.is_scale() && !matches!(scope.resource.behaviour, Behaviour::Call(_));
-    let offer = Offer { table, metadata: !scope.is_scale(), stream, protobuf: !scope.resource.typed_items };
+    let table = !matches!(scope.resource.behaviour, Behaviour::Call(_));
+    let offer = Offer { table, metadata: true, stream, protobuf: !scope.resource.typed_items };
     negotiate(&accept_header(&cx.parts.headers), offer).ok_or_else(|| not_acceptable(stream))
 }
 
@@ -50,21 +53,66 @@ pub fn object(scope: &Scope<'_>, entry: &Entry) -> Result<Value, ApiError> {
 /// Brings an object from the version it is in (the storage version for built-in kinds) to what the endpoint shows.
 pub fn shown(scope: &Scope<'_>, mut object: Value) -> Result<Value, ApiError> {
     scope.strategy().decorate(&mut object);
-    scope.resource.convert(&mut object, scope.storage_version(), scope.group_version())?;
+    in_version(scope, &mut object)?;
+    Ok(object)
+}
+
+fn in_version(scope: &Scope<'_>, object: &mut Value) -> Result<(), ApiError> {
+    scope.resource.convert(object, scope.storage_version(), scope.group_version())?;
     if let Some(map) = object.as_object_mut() {
         map.insert("kind", &*scope.resource.kind);
+    }
+    Ok(())
+}
+
+/// The object of an entry in the version its printer knows.
+pub fn printed(scope: &Scope<'_>, entry: &Entry) -> Result<Value, ApiError> {
+    let mut object = scope.store()?.object(entry)?;
+    if scope.resource.typed_items {
+        return shown(scope, object);
+    }
+    scope.strategy().decorate(&mut object);
+    Ok(object)
+}
+
+/// From the version that printers know to what the endpoint shows.
+pub fn from_printed(scope: &Scope<'_>, mut object: Value) -> Result<Value, ApiError> {
+    if !scope.resource.typed_items && !scope.is_scale() {
+        in_version(scope, &mut object)?;
     }
     Ok(object)
 }
 
-/// Numbers the other encodings of an entry: one per served version and format.
-fn encoding_key(scope: &Scope<'_>, format: Format) -> EncodingKey {
+/// The other way.
+fn to_printed(scope: &Scope<'_>, mut object: Value) -> Result<Value, ApiError> {
+    let stored = matches!(scope.resource.behaviour, Behaviour::Stored { .. });
+    if stored && !scope.resource.typed_items && !scope.is_scale() {
+        scope.resource.convert(&mut object, scope.group_version(), scope.storage_version())?;
+    }
+    Ok(object)
+}
+
+/// Other forms of an entry that are kept beside its bytes.
+#[derive(Clone, Copy)]
+enum Kept {
+    Json,
+    Yaml,
+    /// The message without its envelope.
+    Protobuf,
+    /// The row of a table, without the object in it.
+    Row,
+    /// The message of its PartialObjectMetadata.
+    MetadataProtobuf,
+}
+
+/// Numbers the other forms of an entry: one per served version and form.
+fn encoding_key(scope: &Scope<'_>, form: Kept) -> EncodingKey {
     let version = scope.resource.versions.iter().position(|it| it.name == scope.version.name).unwrap_or(0) as u32;
     // Rows that share a prefix (the two kinds of events) must not share encodings.
     let group = u32::from(scope.storage_version() != scope.group_version());
     // A row that was made anew shows the same bytes differently.
     let schema = (scope.resource.revision as u32) << 12;
-    EncodingKey(schema | version << 4 | group << 3 | format as u32)
+    EncodingKey(schema | version << 4 | group << 3 | form as u32)
 }
 
 /// The object's JSON in the request's version, compact.
@@ -77,17 +125,58 @@ pub fn json_of(scope: &Scope<'_>, entry: &Arc<Entry>, written: Revision) -> Resu
     if shows_stored(scope, written) {
         return Ok(entry.value());
     }
-    entry.encoding(encoding_key(scope, Format::Json), |entry| Ok(to_vec(&object(scope, entry)?).into()))
+    entry.encoding(encoding_key(scope, Kept::Json), |entry| Ok(to_vec(&object(scope, entry)?).into()))
 }
 
-/// The object in a format, untransformed and compact.
-pub fn formatted(scope: &Scope<'_>, entry: &Arc<Entry>, format: Format) -> Result<Bytes, ApiError> {
-    if format == Format::Json {
-        return json(scope, entry);
-    }
-    entry.encoding(encoding_key(scope, format), |entry| {
-        codec::encode(format, &object(scope, entry)?, Style::Compact).map(Bytes::from).map_err(ApiError::internal)
+fn yaml(scope: &Scope<'_>, entry: &Arc<Entry>) -> Result<Bytes, ApiError> {
+    entry.encoding(encoding_key(scope, Kept::Yaml), |entry| {
+        codec::encode(Format::Yaml, &object(scope, entry)?, Style::Compact).map(Bytes::from).map_err(ApiError::internal)
     })
+}
+
+/// The object's message, as it stands in an envelope or a list.
+pub fn protobuf_body(scope: &Scope<'_>, entry: &Arc<Entry>) -> Result<Bytes, ApiError> {
+    entry.encoding(encoding_key(scope, Kept::Protobuf), |entry| {
+        codec::protobuf_body(&object(scope, entry)?).map(Bytes::from).map_err(ApiError::internal)
+    })
+}
+
+/// The object in protobuf with its envelope.
+pub fn protobuf(scope: &Scope<'_>, entry: &Arc<Entry>) -> Result<Vec<u8>, ApiError> {
+    Ok(codec::protobuf::wrap(scope.group_version(), &scope.resource.kind, &protobuf_body(scope, entry)?))
+}
+
+/// The message of the object's PartialObjectMetadata, which is the same in every version of `meta.k8s.io`.
+pub fn metadata_protobuf_body(scope: &Scope<'_>, entry: &Arc<Entry>) -> Result<Bytes, ApiError> {
+    entry.encoding(encoding_key(scope, Kept::MetadataProtobuf), |entry| {
+        let metadata = partial_metadata(&object(scope, entry)?, MetaVersion::V1);
+        codec::protobuf_body(&metadata).map(Bytes::from).map_err(ApiError::internal)
+    })
+}
+
+/// The object's cells, for [`Rows::write`].
+pub fn row(scope: &Scope<'_>, entry: &Arc<Entry>) -> Result<Bytes, ApiError> {
+    entry.encoding(encoding_key(scope, Kept::Row), |entry| {
+        Ok(super::table::pack(&super::table::printer(scope).row(&printed(scope, entry)?)).into())
+    })
+}
+
+/// The `metadata` of an entry as JSON.
+pub fn metadata_json(scope: &Scope<'_>, entry: &Arc<Entry>, written: Revision) -> Result<Bytes, ApiError> {
+    let json = json_of(scope, entry, written)?;
+    match metadata_range(&json) {
+        Some(range) => Ok(json.slice(range)),
+        None => Ok(Bytes::from_static(b"{}")),
+    }
+}
+
+/// `PartialObjectMetadata` around metadata that is JSON already.
+pub fn write_partial_metadata(out: &mut Vec<u8>, version: MetaVersion, metadata: &[u8]) {
+    out.extend_from_slice(br#"{"kind":"PartialObjectMetadata","apiVersion":""#);
+    out.extend_from_slice(version.group_version().as_bytes());
+    out.extend_from_slice(br#"","metadata":"#);
+    out.extend_from_slice(metadata);
+    out.push(b'}');
 }
 
 /// `PartialObjectMetadata` of an object.
@@ -101,47 +190,73 @@ pub fn partial_metadata(object: &Value, version: MetaVersion) -> Value {
 }
 
 /// Answers with one object that was read.
-pub fn entry_response(cx: &Exchange, scope: &Scope<'_>, accepted: Accepted, entry: &Arc<Entry>) -> Result<Response, ApiError> {
+pub fn entry_response(
+    cx: &Exchange,
+    scope: &Scope<'_>,
+    accepted: Accepted,
+    entry: &Arc<Entry>,
+) -> Result<Response, ApiError> {
+    let compact = respond::style(cx, accepted) == Style::Compact;
+    let media_type = accepted.format.media_type();
     match (accepted.transform, accepted.format) {
-        (Transform::None, Format::Json) if respond::style(cx, accepted) == Style::Compact => {
-            Ok(respond::json_bytes(200, json(scope, entry)?))
+        (Transform::None, Format::Json) if compact => Ok(respond::json_bytes(cx, 200, json(scope, entry)?)),
+        (Transform::None, Format::Yaml) => Ok(respond::whole(cx, 200, media_type, yaml(scope, entry)?)),
+        (Transform::None, Format::Protobuf) => Ok(respond::whole(cx, 200, media_type, protobuf(scope, entry)?.into())),
+        (Transform::Table(version), Format::Json) if compact => {
+            let rows = Rows::new(cx, version)?;
+            let mut out = Vec::with_capacity(4096);
+            rows.open(&mut out, scope, list_metadata(&entry.mod_revision().to_string()), true);
+            rows.write(&mut out, &row(scope, entry)?, &rows.object(scope, entry, entry.mod_revision())?);
+            out.extend_from_slice(CLOSING);
+            out.push(b'\n');
+            Ok(respond::whole(cx, 200, media_type, out.into()))
         }
-        (Transform::None, Format::Protobuf | Format::Yaml) => {
-            let bytes = formatted(scope, entry, accepted.format)?;
-            Ok(respond::response(200, accepted.format.media_type(), Body::Full(bytes)))
+        (Transform::Table(version), _) => {
+            let table = Rows::new(cx, version)?.table_of(scope, true, printed(scope, entry)?)?;
+            Ok(respond::document(cx, 200, accepted, &table))
         }
         _ => object_response(cx, scope, accepted, 200, object(scope, entry)?),
     }
 }
 
 /// Answers with an object that was written.
-pub fn stored_response(cx: &Exchange, scope: &Scope<'_>, accepted: Accepted, status: u16, stored: Stored) -> Result<Response, ApiError> {
+pub fn stored_response(
+    cx: &Exchange,
+    scope: &Scope<'_>,
+    accepted: Accepted,
+    status: u16,
+    stored: Stored,
+) -> Result<Response, ApiError> {
     cx.warnings.extend(stored.warnings);
     let plain = accepted.format == Format::Json && accepted.transform == Transform::None;
     // What was written just now is as today's schema has it.
     let same = scope.group_version() == scope.storage_version() && !scope.is_scale() && !stored.revived;
     if plain && same && respond::style(cx, accepted) == Style::Compact {
-        return Ok(respond::json_bytes(status, stored.bytes));
+        return Ok(respond::json_bytes(cx, status, stored.bytes));
     }
     let object = shown(scope, stored.object)?;
     object_response(cx, scope, accepted, status, object)
 }
 
 /// Answers with an object in the request's version, transformed as asked.
-pub fn object_response(cx: &Exchange, scope: &Scope<'_>, accepted: Accepted, status: u16, object: Value) -> Result<Response, ApiError> {
+pub fn object_response(
+    cx: &Exchange,
+    scope: &Scope<'_>,
+    accepted: Accepted,
+    status: u16,
+    object: Value,
+) -> Result<Response, ApiError> {
     let value = match accepted.transform {
         Transform::None => object,
         Transform::PartialObjectMetadata(version) => partial_metadata(&object, version),
         Transform::PartialObjectMetadataList(_) => {
-            let message = format!("you requested PartialObjectMetadataList, but the requested object is not a list ({})", go_type(scope));
+            let message = format!(
+                "you requested PartialObjectMetadataList, but the requested object is not a list ({})",
+                go_type(scope)
+            );
             return Err(ApiError::not_acceptable(message));
         }
-        Transform::Table(version) => {
-            let rows = Rows::new(cx, version)?;
-            let mut table = rows.table(scope.version, Some(&object), true);
-            table.set(&["rows"], Value::Array(vec![rows.row(scope.version, &object)?]));
-            table
-        }
+        Transform::Table(version) => Rows::new(cx, version)?.table_of(scope, true, to_printed(scope, object)?)?,
     };
     Ok(respond::document(cx, status, accepted, &value))
 }

@@ -10,7 +10,7 @@ use super::{
     get::parse_revision,
     options::{ListOptions, Match},
     selectors::Selectors,
-    table::Rows,
+    table::{self, Rows},
 };
 use crate::{
     api::ApiError,
@@ -19,7 +19,7 @@ use crate::{
     server::{
         context::Exchange,
         http::Response,
-        negotiate::{Accepted, Transform},
+        negotiate::{Accepted, MetaVersion, Transform},
         respond,
     },
     storage::{
@@ -28,6 +28,7 @@ use crate::{
     },
 };
 
+use stream::Form;
 use token::Token;
 
 /// Where a list's items come from.
@@ -52,16 +53,19 @@ impl Endpoints {
         let selectors = Selectors::parse(scope, &options.label_selector, &options.field_selector)?;
         let accepted = encode::accepted(cx, scope, false)?;
         if let Transform::PartialObjectMetadata(_) = accepted.transform {
-            let message = format!("you requested PartialObjectMetadata, but the requested object is a list ({}List)", encode::go_type(scope));
-            return Err(ApiError::not_acceptable(message));
+            return Err(no_list(scope));
         }
         let page = read_page(scope, &options, &selectors).await?;
-        answer(cx, scope, accepted, page)
+        answer(cx, scope, accepted, page).await
     }
 }
 
 /// Reads the page the options ask for.
-pub(super) async fn read_page(scope: &Scope<'_>, options: &ListOptions, selectors: &Selectors) -> Result<Page, ApiError> {
+pub(super) async fn read_page(
+    scope: &Scope<'_>,
+    options: &ListOptions,
+    selectors: &Selectors,
+) -> Result<Page, ApiError> {
     let token = match options.continue_token.as_str() {
         "" => None,
         text => Some(Token::decode(text)?),
@@ -95,7 +99,9 @@ async fn source(scope: &Scope<'_>, options: &ListOptions, token: Option<&Token>)
     }
     let asked = match options.resource_version.as_str() {
         "" => return Ok(Source::Cache(store.consistent().await?)),
-        text => parse_revision(text).map_err(|why| ApiError::bad_request(format!("invalid resource version: {why}")))?,
+        text => {
+            parse_revision(text).map_err(|why| ApiError::bad_request(format!("invalid resource version: {why}")))?
+        }
     };
     let exact = match options.version_match {
         Some(Match::Exact) => true,
@@ -125,7 +131,8 @@ fn page_of(scope: &Scope<'_>, snapshot: &Snapshot, selectors: &Selectors, start:
     let namespace = Some(scope.namespace).filter(|it| !it.is_empty());
     // A name that is required makes the range one object.
     if let (Some(name), false) = (&selectors.name, scope.resource.namespaced && namespace.is_none()) {
-        let found = snapshot.find(scope.namespace, name).filter(|entry| selectors.matches(entry) && entry.path() >= start);
+        let found =
+            snapshot.find(scope.namespace, name).filter(|entry| selectors.matches(entry) && entry.path() >= start);
         let items = found.cloned().into_iter().collect();
         return Page { items, revision: snapshot.revision(), continue_token: String::new(), remaining: None };
     }
@@ -145,7 +152,8 @@ fn page_of(scope: &Scope<'_>, snapshot: &Snapshot, selectors: &Selectors, start:
     if full {
         let rest = entries.count();
         if rest > 0 {
-            page.continue_token = page.items.last().map_or(String::new(), |last| Token::after(below(scope, last.path()), page.revision));
+            page.continue_token =
+                page.items.last().map_or(String::new(), |last| Token::after(below(scope, last.path()), page.revision));
             page.remaining = everything.then_some(rest as i64);
         }
     }
@@ -161,7 +169,13 @@ fn below<'a>(scope: &Scope<'_>, path: &'a str) -> &'a str {
 /// Most keys read from the history at once.
 const HISTORY_CHUNK: usize = 500;
 
-async fn history_page(scope: &Scope<'_>, revision: Revision, selectors: &Selectors, start: &str, limit: usize) -> Result<Page, ApiError> {
+async fn history_page(
+    scope: &Scope<'_>,
+    revision: Revision,
+    selectors: &Selectors,
+    start: &str,
+    limit: usize,
+) -> Result<Page, ApiError> {
     let store = scope.store()?;
     let mut prefix = scope.resource.prefix.to_string();
     if !scope.namespace.is_empty() {
@@ -170,7 +184,10 @@ async fn history_page(scope: &Scope<'_>, revision: Revision, selectors: &Selecto
     let mut next = if start.is_empty() { String::new() } else { format!("{}{start}", scope.resource.prefix) };
     let mut page = Page { items: Vec::new(), revision, continue_token: String::new(), remaining: None };
     loop {
-        let (entries, more) = store.history(&prefix, &next, HISTORY_CHUNK, revision).await.map_err(|error| expired(scope, error, &page, start))?;
+        let (entries, more) = store
+            .history(&prefix, &next, HISTORY_CHUNK, revision)
+            .await
+            .map_err(|error| expired(scope, error, &page, start))?;
         let count = entries.len();
         for (at, entry) in entries.into_iter().enumerate() {
             next = format!("{}\0", entry.key());
@@ -183,7 +200,8 @@ async fn history_page(scope: &Scope<'_>, revision: Revision, selectors: &Selecto
                     let last = page.items.last().map_or("", |entry| entry.path());
                     page.continue_token = Token::after(below(scope, last), revision);
                     if selectors.is_everything() {
-                        page.remaining = store.count_after(&prefix, &next, revision).await.ok().map(|count| count as i64);
+                        page.remaining =
+                            store.count_after(&prefix, &next, revision).await.ok().map(|count| count as i64);
                     }
                 }
                 return Ok(page);
@@ -223,27 +241,42 @@ fn metadata(page: &Page) -> Map {
 }
 
 /// Writes a page in the accepted form.
-pub(super) fn answer(cx: &Exchange, scope: &Scope<'_>, accepted: Accepted, page: Page) -> Result<Response, ApiError> {
-    let plain = accepted.transform == Transform::None;
-    if plain && accepted.format == Format::Json && respond::style(cx, accepted) == Style::Compact {
-        return stream::json(cx, scope, page);
+pub(super) async fn answer(
+    cx: &Exchange,
+    scope: &Scope<'_>,
+    accepted: Accepted,
+    page: Page,
+) -> Result<Response, ApiError> {
+    let json = accepted.format == Format::Json && respond::style(cx, accepted) == Style::Compact;
+    let protobuf = accepted.format == Format::Protobuf;
+    let form = match accepted.transform {
+        Transform::None if json => Some(Form::Json),
+        Transform::None if protobuf => Some(Form::Protobuf),
+        Transform::Table(version) if json && table::printer(scope).arrange.is_none() => {
+            Some(Form::Table(Rows::new(cx, version)?))
+        }
+        Transform::PartialObjectMetadata(version) | Transform::PartialObjectMetadataList(version) => match () {
+            () if json && !page.items.is_empty() => Some(Form::Metadata(version)),
+            () if protobuf => Some(Form::MetadataProtobuf(version)),
+            () => None,
+        },
+        _ => None,
+    };
+    if let Some(form) = form {
+        return stream::answer(cx, scope, form, page).await;
     }
     let value = match accepted.transform {
         Transform::None => whole(scope, &page)?,
-        Transform::Table(version) => {
-            let rows = Rows::new(cx, version)?;
-            let mut table = rows.table(scope.version, None, true);
-            table.set(&["metadata"], metadata(&page));
-            let items: Result<Vec<Value>, ApiError> = page.items.iter().map(|entry| rows.row(scope.version, &encode::object(scope, entry)?)).collect();
-            table.set(&["rows"], Value::Array(items?));
-            table
-        }
+        Transform::Table(version) => table(scope, &Rows::new(cx, version)?, &page)?,
         Transform::PartialObjectMetadataList(version) | Transform::PartialObjectMetadata(version) => {
-            let items: Result<Vec<Value>, ApiError> =
-                page.items.iter().map(|entry| Ok(encode::partial_metadata(&encode::object(scope, entry)?, version))).collect();
+            let items: Result<Vec<Value>, ApiError> = page
+                .items
+                .iter()
+                .map(|entry| Ok(encode::partial_metadata(&encode::object(scope, entry)?, version)))
+                .collect();
             let items = items?;
             Value::from([
-                ("kind", Value::from("PartialObjectMetadataList")),
+                ("kind", Value::from(METADATA_LIST)),
                 ("apiVersion", version.group_version().into()),
                 ("metadata", metadata(&page).into()),
                 ("items", if items.is_empty() { Value::Null } else { Value::Array(items) }),
@@ -251,6 +284,24 @@ pub(super) fn answer(cx: &Exchange, scope: &Scope<'_>, accepted: Accepted, page:
         }
     };
     Ok(respond::document(cx, 200, accepted, &value))
+}
+
+const METADATA_LIST: &str = "PartialObjectMetadataList";
+
+fn table(scope: &Scope<'_>, rows: &Rows, page: &Page) -> Result<Value, ApiError> {
+    let printer = table::printer(scope);
+    let printed = |entry: &Arc<Entry>| {
+        let object = encode::printed(scope, entry)?;
+        let row = printer.row(&object);
+        Ok((object, row))
+    };
+    let mut printed = page.items.iter().map(printed).collect::<Result<Vec<_>, ApiError>>()?;
+    if let Some(arrange) = printer.arrange {
+        arrange(&mut printed);
+    }
+    let made =
+        printed.into_iter().map(|(object, row)| rows.row(scope, &row, object)).collect::<Result<_, ApiError>>()?;
+    Ok(rows.table(scope, metadata(page), true, made))
 }
 
 /// The list as one tree, for forms that are not joined from bytes.
@@ -268,6 +319,42 @@ fn whole(scope: &Scope<'_>, page: &Page) -> Result<Value, ApiError> {
         })
         .collect();
     Ok(list_value(scope, metadata(page), items?))
+}
+
+/// A list of objects that are nowhere stored.
+pub(super) fn computed(
+    cx: &Exchange,
+    scope: &Scope<'_>,
+    accepted: Accepted,
+    objects: Vec<Value>,
+) -> Result<Value, ApiError> {
+    let metadata_list = |version: MetaVersion| {
+        let items = objects.iter().map(|object| encode::partial_metadata(object, version)).collect();
+        Value::from([
+            ("kind", Value::from(METADATA_LIST)),
+            ("apiVersion", version.group_version().into()),
+            ("metadata", Value::object()),
+            ("items", Value::Array(items)),
+        ])
+    };
+    Ok(match accepted.transform {
+        Transform::None => list_value(scope, Map::new(), objects),
+        Transform::PartialObjectMetadata(_) => return Err(no_list(scope)),
+        Transform::PartialObjectMetadataList(version) => metadata_list(version),
+        Transform::Table(version) => {
+            let rows = Rows::new(cx, version)?;
+            let row = |object: Value| rows.row(scope, &table::printer(scope).row(&object), object);
+            rows.table(scope, Map::new(), true, objects.into_iter().map(row).collect::<Result<_, ApiError>>()?)
+        }
+    })
+}
+
+/// A list that was asked for as the metadata of one object.
+fn no_list(scope: &Scope<'_>) -> ApiError {
+    let kind = encode::go_type(scope);
+    ApiError::not_acceptable(format!(
+        "you requested PartialObjectMetadata, but the requested object is a list ({kind}List)"
+    ))
 }
 
 /// A list object of the request's kind.

@@ -4,12 +4,7 @@ mod stream;
 
 use std::{sync::Arc, time::Duration};
 
-use super::{
-    Endpoints, Scope, encode,
-    get::parse_revision,
-    options::ListOptions,
-    selectors::Selectors,
-};
+use super::{Endpoints, Scope, encode, get::parse_revision, options::ListOptions, selectors::Selectors};
 use crate::{
     api::ApiError,
     server::{
@@ -43,23 +38,28 @@ impl Endpoints {
         }
         let begun = begin(scope, &options, &selectors).await;
         let until = self.end_of(options.timeout_seconds);
+        let gzip = options.send_initial_events == Some(true) && respond::takes_gzip(cx);
         let stream = match begun {
-            Ok((snapshot, watcher)) => WatchStream::new(self, cx, scope, accepted, selectors, options, snapshot, watcher, until)?,
+            Ok((snapshot, watcher)) => {
+                WatchStream::new(self, cx, scope, accepted, selectors, options, snapshot, watcher, until)?
+            }
             // The head is 200 all the same; the reason is the first event.
             Err(error) if told_in_stream(&error) => return stream::ended(accepted, &error),
             Err(error) => return Err(error),
         };
         let content_type = accepted.format.stream_media_type().unwrap_or("application/json");
-        Ok(respond::response(200, content_type, Body::Stream(stream.into_body())))
+        let mut response = respond::response(200, content_type, Body::Stream(stream.into_body(gzip)));
+        if gzip {
+            respond::mark_gzip(&mut response);
+        }
+        Ok(response)
     }
 
     /// When the watch ends by itself: the client's time, or a random one so that not all come back at once.
     fn end_of(&self, asked: Option<i64>) -> tokio::time::Instant {
         let timeout = match asked.and_then(|seconds| u64::try_from(seconds).ok()).filter(|seconds| *seconds > 0) {
             Some(seconds) => Duration::from_secs(seconds),
-            None => {
-                self.min_request_timeout.mul_f64(1.0 + crate::api::unique::fraction())
-            }
+            None => self.min_request_timeout.mul_f64(1.0 + crate::api::unique::fraction()),
         };
         tokio::time::Instant::now() + timeout.min(Duration::from_secs(86_400 * 365))
     }
@@ -72,7 +72,8 @@ fn told_in_stream(error: &ApiError) -> bool {
 
 /// Adds the path's name to a field selector.
 fn restrict(selector: &str, name: &str) -> Result<String, ApiError> {
-    let parsed = crate::api::fields::Selector::parse(selector).map_err(|error| ApiError::bad_request(error.to_string()))?;
+    let parsed =
+        crate::api::fields::Selector::parse(selector).map_err(|error| ApiError::bad_request(error.to_string()))?;
     match parsed.requires_exact_match("metadata.name") {
         Some(other) if other != name => {
             Err(ApiError::bad_request("fieldSelector metadata.name doesn't match requested name"))
@@ -86,7 +87,11 @@ fn restrict(selector: &str, name: &str) -> Result<String, ApiError> {
 }
 
 /// The state to begin with, if any, and what comes after it.
-async fn begin(scope: &Scope<'_>, options: &ListOptions, selectors: &Selectors) -> Result<(Option<Snapshot>, Watcher), ApiError> {
+async fn begin(
+    scope: &Scope<'_>,
+    options: &ListOptions,
+    selectors: &Selectors,
+) -> Result<(Option<Snapshot>, Watcher), ApiError> {
     let store = scope.store()?;
     let failed = |error: CacheError| store.cache_error(error);
     let watched = scope_of(scope, selectors);

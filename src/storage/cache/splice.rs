@@ -53,6 +53,12 @@ pub fn scan(value: &[u8]) -> Option<Head> {
     }
 }
 
+/// Where the `metadata` object of an object's text is; `None` as for [`scan`]. Costs as much as the metadata is long.
+pub fn metadata_range(value: &[u8]) -> Option<Range<usize>> {
+    let start = scan(value)?.insert_at - 1;
+    Some(start..skip_value(value, start)?)
+}
+
 fn metadata(value: &[u8], name_at: usize, item: usize, only_type_before: bool) -> Option<Head> {
     if *value.get(item)? != b'{' {
         return None;

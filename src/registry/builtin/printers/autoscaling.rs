@@ -7,14 +7,10 @@ use super::{
 use crate::{object::Value, registry::printer::Printer};
 
 pub fn printer(kind: &str) -> Option<Printer> {
-    Some(match kind {
-        "HorizontalPodAutoscaler" => Printer::new(autoscaler),
-        "Scale" => Printer::new(scale),
-        _ => return None,
-    })
+    (kind == "HorizontalPodAutoscaler").then(|| Printer::new(autoscaler))
 }
 
-fn scale(it: &Value) -> Cells {
+pub fn scale(it: &Value) -> Cells {
     cells![name(it), number(it, &["spec", "replicas"]), number(it, &["status", "replicas"]), age(it)]
 }
 
@@ -64,7 +60,9 @@ fn metric(wanted: &Value, found: Option<&Value>) -> String {
     let known = |field: &str| current(field).map_or_else(|| UNKNOWN.to_owned(), |it| quantity(Some(it)));
     match (source, target("averageValue")) {
         ("pods", average) => format!("{}/{}", reported("averageValue"), amount(average)),
-        ("external" | "object", Some(average)) => format!("{}/{} (avg)", known("averageValue"), quantity(Some(average))),
+        ("external" | "object", Some(average)) => {
+            format!("{}/{} (avg)", known("averageValue"), quantity(Some(average)))
+        }
         ("external" | "object", None) => format!("{}/{}", reported("value"), amount(target("value"))),
         (_, Some(average)) => {
             format!("{}: {}/{}", wanted.str_at(&[source, "name"]), reported("averageValue"), quantity(Some(average)))

@@ -4,11 +4,7 @@ use super::{
     Cells, cells,
     text::{NONE, UNSET, age, condition, int_or_string, label_map, name, number, or, some_of, text_or},
 };
-use crate::{
-    api::duration,
-    object::Value,
-    registry::printer::Printer,
-};
+use crate::{api::duration, object::Value, registry::printer::Printer};
 
 pub fn printer(group: &str, kind: &str) -> Option<Printer> {
     Some(match (group, kind) {

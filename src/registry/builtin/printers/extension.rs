@@ -31,7 +31,9 @@ fn definition(it: &Value) -> Cells {
     let spec = |path: &[&str]| it.at(&["spec"]).map_or("", |spec| spec.str_at(path));
     let versions = it.array_at(&["spec", "versions"]).iter().filter(|version| version.bool_at(&["served"]));
     let mut versions: Vec<String> = versions
-        .map(|version| version.str_at(&["name"]).to_owned() + if version.bool_at(&["storage"]) { "(storage)" } else { "" })
+        .map(|version| {
+            version.str_at(&["name"]).to_owned() + if version.bool_at(&["storage"]) { "(storage)" } else { "" }
+        })
         .collect();
     versions.sort_unstable();
     cells![
@@ -70,13 +72,16 @@ fn policy(it: &Value, rules: &str) -> Cells {
 
 fn policy_binding(it: &Value) -> Cells {
     let reference = it.at(&["spec", "paramRef"]).filter(|it| !it.is_null());
-    let parameter = reference.map_or_else(|| UNSET.to_owned(), |reference| {
-        match (reference.str_at(&["namespace"]), reference.str_at(&["name"])) {
-            (_, "") => reference.at(&["selector"]).filter(|it| !it.is_null()).map_or_else(|| UNSET.to_owned(), go_selector),
+    let parameter = reference.map_or_else(
+        || UNSET.to_owned(),
+        |reference| match (reference.str_at(&["namespace"]), reference.str_at(&["name"])) {
+            (_, "") => {
+                reference.at(&["selector"]).filter(|it| !it.is_null()).map_or_else(|| UNSET.to_owned(), go_selector)
+            }
             ("", name) => format!("*/{name}"),
             (namespace, name) => format!("{namespace}/{name}"),
-        }
-    });
+        },
+    );
     cells![name(it), it.str_at(&["spec", "policyName"]), parameter, age(it)]
 }
 
@@ -90,5 +95,7 @@ fn go_selector(it: &Value) -> String {
         format!("LabelSelectorRequirement{{Key:{key},Operator:{operator},Values:[{}],}},", values.join(" "))
     });
     let expressions: String = expressions.collect();
-    format!("&LabelSelector{{MatchLabels:map[string]string{{{labels}}},MatchExpressions:[]LabelSelectorRequirement{{{expressions}}},}}")
+    format!(
+        "&LabelSelector{{MatchLabels:map[string]string{{{labels}}},MatchExpressions:[]LabelSelectorRequirement{{{expressions}}},}}"
+    )
 }

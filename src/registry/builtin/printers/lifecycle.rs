@@ -47,13 +47,10 @@ fn eviction_request(it: &Value) -> Cells {
 fn eviction(it: &Value) -> Cells {
     let (target, kind) = target(it);
     let responders = it.array_at(&["status", "targetResponders"]);
-    let in_state = |states: &[&str]| {
-        let states = states.to_vec();
-        responders.iter().filter(move |it| states.contains(&it.str_at(&["state"])))
-    };
-    let done = ["Canceled", "Interrupted", "Completed"];
-    let active = in_state(&["Active"]).last().or_else(|| in_state(&done).last());
-    let met = in_state(&done).count() + in_state(&["Active"]).count();
+    let is_done = |it: &&Value| matches!(it.str_at(&["state"]), "Canceled" | "Interrupted" | "Completed");
+    let is_active = |it: &&Value| it.str_at(&["state"]) == "Active";
+    let active = responders.iter().rev().find(is_active).or_else(|| responders.iter().rev().find(is_done));
+    let met = responders.iter().filter(|it| is_done(it) || is_active(it)).count();
     let shown = active.map_or(UNSET, |it| it.str_at(&["name"]));
     let progress = Progress::of(it, active);
     cells![
@@ -81,7 +78,8 @@ struct Progress {
 
 impl Progress {
     fn of(it: &Value, active: Option<&Value>) -> Self {
-        let nothing = Self { status: UNSET.into(), finish: UNKNOWN.into(), heartbeat: UNSET.into(), message: UNSET.into() };
+        let nothing =
+            Self { status: UNSET.into(), finish: UNKNOWN.into(), heartbeat: UNSET.into(), message: UNSET.into() };
         let Some(active) = active else { return nothing };
         let named = |it: &&Value| it.str_at(&["name"]) == active.str_at(&["name"]);
         let Some(responder) = it.array_at(&["status", "responders"]).iter().find(named) else { return nothing };
@@ -92,7 +90,12 @@ impl Progress {
             "Active" => {
                 let started = ago("Started (", "startTime", " ago)");
                 let finish = started.as_ref().and_then(|_| at("expectedCompletionTime")).map(|at| {
-                    Cell::Aging(Box::new(Aging { before: String::new(), at, after: String::new(), tense: Tense::Around }))
+                    Cell::Aging(Box::new(Aging {
+                        before: String::new(),
+                        at,
+                        after: String::new(),
+                        tense: Tense::Around,
+                    }))
                 });
                 (started, finish.unwrap_or_else(|| UNKNOWN.into()))
             }

@@ -24,9 +24,14 @@ mod workloads;
 #[cfg(test)]
 mod tests;
 
+use std::sync::LazyLock;
+
 use crate::{
     object::Value,
-    registry::printer::{Cell, Printer},
+    registry::{
+        printer::{Cell, Printer},
+        resource::Column,
+    },
 };
 
 /// A row of these cells.
@@ -56,6 +61,25 @@ pub fn printer(group: &str, kind: &str) -> Printer {
     };
     own.unwrap_or_else(|| Printer::new(name_and_time))
 }
+
+/// Columns and printer of the Scale of built-in kinds, whose name has no format.
+pub static SCALE_TABLE: LazyLock<([Column; 4], Printer)> = LazyLock::new(|| {
+    let column = |name: &str, kind: &str| Column {
+        name: name.into(),
+        kind: kind.into(),
+        format: String::new(),
+        description: String::new(),
+        priority: 0,
+        json_path: None,
+    };
+    let columns = [
+        column("Name", "string"),
+        column("Desired", "integer"),
+        column("Available", "integer"),
+        column("Age", "string"),
+    ];
+    (columns, Printer::new(autoscaling::scale))
+});
 
 fn name_and_time(object: &Value) -> Cells {
     cells![text::name(object), text::created_at(object)]

@@ -6,11 +6,7 @@ use super::{
     Cells, cells,
     text::{NONE, age, joined, label_map, label_selector, name, number, or, some_of, text_or, texts},
 };
-use crate::{
-    api::Meta,
-    object::Value,
-    registry::printer::Printer,
-};
+use crate::{api::Meta, object::Value, registry::printer::Printer};
 
 pub fn printer(kind: &str) -> Option<Printer> {
     Some(match kind {
@@ -84,7 +80,9 @@ fn endpoints(it: &Value) -> Cells {
         }
         for port in ports {
             let port = number(port, &["port"]);
-            all.extend(addresses().map(|ip| if ip.contains(':') { format!("[{ip}]:{port}") } else { format!("{ip}:{port}") }));
+            all.extend(
+                addresses().map(|ip| if ip.contains(':') { format!("[{ip}]:{port}") } else { format!("{ip}:{port}") }),
+            );
         }
     }
     // Subsets without ready addresses show nothing at all.

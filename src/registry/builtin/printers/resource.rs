@@ -24,7 +24,8 @@ fn claim(it: &Value) -> Cells {
     let deleted = text::is_being_deleted(it);
     let allocated = it.at(&["status", "allocation"]).is_some_and(|it| !it.is_null());
     let reserved = allocated && !it.array_at(&["status", "reservedFor"]).is_empty();
-    let states = [("deleted", deleted), ("pending", !allocated && !deleted), ("allocated", allocated), ("reserved", reserved)];
+    let states =
+        [("deleted", deleted), ("pending", !allocated && !deleted), ("allocated", allocated), ("reserved", reserved)];
     let states: Vec<&str> = states.into_iter().filter(|(_, is)| *is).map(|(state, _)| state).collect();
     cells![name(it), states.join(","), age(it)]
 }

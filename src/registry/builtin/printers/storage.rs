@@ -120,9 +120,10 @@ fn csi_node(it: &Value) -> Cells {
 }
 
 fn csi_driver(it: &Value) -> Cells {
-    let requests = it.at(&["spec", "tokenRequests"]).and_then(Value::as_array).map(|requests| {
-        requests.iter().map(|request| request.str_at(&["audience"])).collect::<Vec<_>>().join(",")
-    });
+    let requests = it
+        .at(&["spec", "tokenRequests"])
+        .and_then(Value::as_array)
+        .map(|requests| requests.iter().map(|request| request.str_at(&["audience"])).collect::<Vec<_>>().join(","));
     cells![
         name(it),
         it.at(&["spec", "attachRequired"]).and_then(Value::as_bool).unwrap_or(true),

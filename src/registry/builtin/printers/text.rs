@@ -123,12 +123,8 @@ pub fn is_true(object: &Value, path: &[&str], kind: &str) -> bool {
 
 /// Short names of access modes, each once and in this order.
 pub fn access_modes(object: &Value, path: &[&str]) -> String {
-    const MODES: [(&str, &str); 4] = [
-        ("ReadWriteOnce", "RWO"),
-        ("ReadOnlyMany", "ROX"),
-        ("ReadWriteMany", "RWX"),
-        ("ReadWriteOncePod", "RWOP"),
-    ];
+    const MODES: [(&str, &str); 4] =
+        [("ReadWriteOnce", "RWO"), ("ReadOnlyMany", "ROX"), ("ReadWriteMany", "RWX"), ("ReadWriteOncePod", "RWOP")];
     let has = |mode: &str| texts(object, path).any(|it| it == mode);
     MODES.into_iter().filter(|(mode, _)| has(mode)).map(|(_, short)| short).collect::<Vec<_>>().join(",")
 }

@@ -65,7 +65,8 @@ fn ready(it: &Value) -> String {
 fn deployment(it: &Value) -> Cells {
     let (names, images) = containers(it.at(TEMPLATE_SPEC));
     let selector = Selector::from_object(selector(it)).map_or_else(|_| "<invalid>".to_owned(), |it| it.to_string());
-    let (updated, available) = (number(it, &["status", "updatedReplicas"]), number(it, &["status", "availableReplicas"]));
+    let (updated, available) =
+        (number(it, &["status", "updatedReplicas"]), number(it, &["status", "availableReplicas"]));
     cells![name(it), ready(it), updated, available, age(it), names, images, selector]
 }
 

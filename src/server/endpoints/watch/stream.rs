@@ -5,15 +5,20 @@
 
 use std::{sync::Arc, time::Duration};
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use futures_util::stream;
 use tokio::time::Instant;
 
-use super::super::{Endpoints, Scope, encode, options::ListOptions, selectors::Selectors, table::Rows};
+use super::super::{
+    Endpoints, Scope, encode,
+    options::ListOptions,
+    selectors::Selectors,
+    table::{CLOSING, Rows, list_metadata},
+};
 use crate::{
     api::ApiError,
     auth::user::User,
-    codec::{self, Format},
+    codec::{self, Format, protobuf},
     object::{Key, Map, Value},
     registry::catalog::Row,
     server::{
@@ -48,7 +53,8 @@ pub(super) struct WatchStream {
     lifecycle: Arc<Lifecycle>,
     accepted: Accepted,
     table: Option<Rows>,
-    columns_sent: bool,
+    /// The columns' definitions stand in the first event only.
+    columns_due: bool,
     selectors: Selectors,
     bookmarks: bool,
     initial: std::vec::IntoIter<Arc<Entry>>,
@@ -97,7 +103,7 @@ impl WatchStream {
             lifecycle: endpoints.lifecycle.clone(),
             accepted,
             table,
-            columns_sent: false,
+            columns_due: true,
             selectors,
             bookmarks: options.allow_bookmarks,
             initial: initial.into_iter(),
@@ -112,30 +118,36 @@ impl WatchStream {
         })
     }
 
-    pub(super) fn into_body(self) -> BodyStream {
-        unsynced(stream::unfold(self, |mut state| async move {
+    /// The frames as a body; `gzip`: every piece as a member of its own, so that no compressor is held while nothing
+    /// happens.
+    pub(super) fn into_body(self, gzip: bool) -> BodyStream {
+        unsynced(stream::unfold(self, move |mut state| async move {
             let piece = state.next().await?;
-            Some((Ok::<Bytes, BodyError>(piece), state))
+            let piece = match gzip.then(|| respond::gzip(&piece)) {
+                None => Ok(piece),
+                Some(small) => small.map(Bytes::from).map_err(|error| BodyError(error.to_string())),
+            };
+            Some((piece, state))
         }))
     }
 
     /// The next piece; `None` ends the watch.
     async fn next(&mut self) -> Option<Bytes> {
         while !self.ended {
-            let mut out = BytesMut::new();
+            let mut out = Vec::new();
             let written = self.fill(&mut out).await;
             if let Err(error) = written {
                 self.ended = true;
                 out.extend_from_slice(&frame_of_error(self.accepted.format, &error));
             }
             if !out.is_empty() {
-                return Some(out.freeze());
+                return Some(out.into());
             }
         }
         None
     }
 
-    async fn fill(&mut self, out: &mut BytesMut) -> Result<(), ApiError> {
+    async fn fill(&mut self, out: &mut Vec<u8>) -> Result<(), ApiError> {
         while out.len() < PIECE {
             match self.initial.next() {
                 Some(entry) => self.event(out, EventType::Added, &entry, None)?,
@@ -155,9 +167,10 @@ impl WatchStream {
     }
 
     /// Waits for what comes first: an event, a bookmark's time, a commit, the end.
-    async fn live(&mut self, out: &mut BytesMut) -> Result<(), ApiError> {
+    async fn live(&mut self, out: &mut Vec<u8>) -> Result<(), ApiError> {
         let bookmark = self.next_bookmark.min(self.until.checked_sub(BOOKMARK_BEFORE_END).unwrap_or(self.until));
-        let bookmark_due = self.bookmarks && bookmark > Instant::now() || self.bookmarks && self.next_bookmark <= bookmark;
+        let bookmark_due =
+            self.bookmarks && bookmark > Instant::now() || self.bookmarks && self.next_bookmark <= bookmark;
         let mut events = std::mem::take(&mut self.waiting);
         let lifecycle = self.lifecycle.clone();
         tokio::select! {
@@ -198,10 +211,11 @@ impl WatchStream {
         self.rights.check(&self.user, &self.info).await
     }
 
-    fn events(&mut self, out: &mut BytesMut, events: &[Arc<WatchEvent>]) -> Result<(), ApiError> {
+    fn events(&mut self, out: &mut Vec<u8>, events: &[Arc<WatchEvent>]) -> Result<(), ApiError> {
         for event in events {
             let everything = self.selectors.is_everything();
-            let shown = if everything { Some(event.kind()) } else { event.shown(|entry| self.selectors.matches(entry)) };
+            let shown =
+                if everything { Some(event.kind()) } else { event.shown(|entry| self.selectors.matches(entry)) };
             let Some(shown) = shown else { continue };
             if let Some(object) = event.object(shown) {
                 self.event(out, shown, &object.clone(), Some(event))?;
@@ -210,39 +224,57 @@ impl WatchStream {
         Ok(())
     }
 
-    fn event(&mut self, out: &mut BytesMut, shown: EventType, entry: &Arc<Entry>, event: Option<&WatchEvent>) -> Result<(), ApiError> {
+    fn event(
+        &mut self,
+        out: &mut Vec<u8>,
+        shown: EventType,
+        entry: &Arc<Entry>,
+        event: Option<&WatchEvent>,
+    ) -> Result<(), ApiError> {
         let scope = self.scope()?;
-        let plain = self.accepted.transform == Transform::None;
-        if plain && self.accepted.format == Format::Json {
-            let before = event.filter(|_| shown == EventType::Deleted).and_then(WatchEvent::previous);
-            let written = before.unwrap_or(entry).mod_revision();
-            if encode::shows_stored(&scope, written) {
+        let before = event.filter(|_| shown == EventType::Deleted).and_then(WatchEvent::previous);
+        let written = before.unwrap_or(entry).mod_revision();
+        match (self.accepted.transform, self.accepted.format) {
+            (Transform::None, Format::Json) if encode::shows_stored(&scope, written) => {
                 match event.and_then(|event| event.framed(shown)) {
                     Some(frame) => out.extend_from_slice(&frame),
                     None => entry.frame(shown).iter().for_each(|part| out.extend_from_slice(part)),
                 }
-                return Ok(());
             }
-            let bytes = encode::json_of(&scope, entry, written)?;
-            out.extend_from_slice(shown.opening());
-            out.extend_from_slice(&bytes);
-            out.extend_from_slice(b"}\n");
-            return Ok(());
-        }
-        let object = encode::object(&scope, entry)?;
-        let value = match (self.accepted.transform, &self.table) {
+            (Transform::None, Format::Json) => {
+                let object = encode::json_of(&scope, entry, written)?;
+                framed(out, shown, |out| out.extend_from_slice(&object));
+            }
+            (Transform::None, Format::Protobuf) => {
+                out.extend_from_slice(&protobuf::watch_event(shown.name(), &encode::protobuf(&scope, entry)?));
+            }
+            (Transform::Table(_), Format::Json) => {
+                let Some(rows) = self.table.map(Rows::now) else { return Ok(()) };
+                let (cells, object) = (encode::row(&scope, entry)?, rows.object(&scope, entry, written)?);
+                let metadata = list_metadata(&entry.mod_revision().to_string());
+                framed(out, shown, |out| {
+                    rows.open(out, &scope, metadata, self.columns_due);
+                    rows.write(out, &cells, &object);
+                    out.extend_from_slice(CLOSING);
+                });
+            }
+            (
+                Transform::PartialObjectMetadata(version) | Transform::PartialObjectMetadataList(version),
+                Format::Json,
+            ) => {
+                let metadata = encode::metadata_json(&scope, entry, written)?;
+                framed(out, shown, |out| encode::write_partial_metadata(out, version, &metadata));
+            }
             (Transform::PartialObjectMetadata(version) | Transform::PartialObjectMetadataList(version), _) => {
-                encode::partial_metadata(&object, version)
+                let body = encode::metadata_protobuf_body(&scope, entry)?;
+                let object = protobuf::wrap(version.group_version(), "PartialObjectMetadata", &body);
+                out.extend_from_slice(&protobuf::watch_event(shown.name(), &object));
             }
-            (_, Some(rows)) => {
-                let mut table = rows.table(scope.version, Some(&object), !self.columns_sent);
-                table.set(&["rows"], Value::Array(vec![rows.row(scope.version, &object)?]));
-                self.columns_sent = true;
-                table
-            }
-            _ => object,
-        };
-        self.write(out, shown.name(), &value)
+            // Neither YAML nor tables in protobuf stream.
+            _ => return Ok(()),
+        }
+        self.columns_due = false;
+        Ok(())
     }
 
     fn scope(&self) -> Result<Scope<'_>, ApiError> {
@@ -250,13 +282,8 @@ impl WatchStream {
         Scope::new(&self.info, &self.row, version)
     }
 
-    fn write(&self, out: &mut BytesMut, kind: &str, object: &Value) -> Result<(), ApiError> {
-        let frame = codec::frame(self.accepted.format, kind, object).map_err(ApiError::internal)?;
-        out.extend_from_slice(&frame);
-        Ok(())
-    }
-
-    fn bookmark(&mut self, out: &mut BytesMut, revision: Revision, initial_events_end: bool) -> Result<(), ApiError> {
+    fn bookmark(&mut self, out: &mut Vec<u8>, revision: Revision, initial_events_end: bool) -> Result<(), ApiError> {
+        let columns_due = std::mem::take(&mut self.columns_due);
         let scope = self.scope()?;
         let mut metadata = Map::from([("resourceVersion", Value::from(revision.to_string()))]);
         if initial_events_end {
@@ -269,22 +296,27 @@ impl WatchStream {
         ]);
         // Brings the members that the kind always shows; nothing is unknown in what was made here.
         let _ = scope.version.schema.decode(&mut object, None);
-        let object = match (self.accepted.transform, &self.table) {
+        let object = match (self.accepted.transform, self.table) {
             (Transform::PartialObjectMetadata(version) | Transform::PartialObjectMetadataList(version), _) => {
                 encode::partial_metadata(&object, version)
             }
             (_, Some(rows)) => {
-                let mut table = rows.table(scope.version, Some(&object), false);
-                if initial_events_end {
-                    let row = Value::from([("cells", Value::Null), ("object", encode::partial_metadata(&object, rows.version()))]);
-                    table.set(&["rows"], Value::Array(vec![row]));
-                }
-                table
+                let rows = if initial_events_end { rows.with_metadata() } else { rows };
+                rows.table_of(&scope, columns_due, object)?
             }
             _ => object,
         };
-        self.write(out, "BOOKMARK", &object)
+        let frame = codec::frame(self.accepted.format, "BOOKMARK", &object).map_err(ApiError::internal)?;
+        out.extend_from_slice(&frame);
+        Ok(())
     }
+}
+
+/// Writes an event in JSON around its object.
+fn framed(out: &mut Vec<u8>, shown: EventType, object: impl FnOnce(&mut Vec<u8>)) {
+    out.extend_from_slice(shown.opening());
+    object(out);
+    out.extend_from_slice(b"}\n");
 }
 
 /// An ERROR event with its Status.
