@@ -117,15 +117,21 @@ pub struct Printer {
     row: Arc<dyn Fn(&Value) -> PrintedRow + Send + Sync>,
     /// Only lists that are asked for are arranged, neither single objects nor watches.
     pub arrange: Option<Arrange>,
+    /// The rows of an empty list are a null: so it is with printers that gather what they meet.
+    pub gathers: bool,
 }
 
 impl Printer {
     pub fn new<R: Into<PrintedRow>>(row: impl Fn(&Value) -> R + Send + Sync + 'static) -> Self {
-        Self { row: Arc::new(move |object| row(object).into()), arrange: None }
+        Self { row: Arc::new(move |object| row(object).into()), arrange: None, gathers: false }
     }
 
     pub fn arranged(self, arrange: Arrange) -> Self {
         Self { arrange: Some(arrange), ..self }
+    }
+
+    pub fn gathering(self) -> Self {
+        Self { gathers: true, ..self }
     }
 
     pub fn row(&self, object: &Value) -> PrintedRow {

@@ -8,7 +8,6 @@ use super::{
     rbac, reviews, rules,
 };
 use crate::{
-    object::Value,
     registry::{
         resource::{Behaviour, Convert, SubresourceBehaviour},
         strategy::Strategy,

@@ -69,7 +69,7 @@ fn version(row: &Value, schema: Option<Value>) -> Version {
         group_version: "".into(),
         schema: Arc::new(Nothing(schema)),
         columns: Arc::new([]),
-        cells: Arc::new(|_, _| Vec::new()),
+        printer: crate::registry::printer::Printer::new(|_| Vec::new()),
         selectable: Selectable { labels: Vec::new(), unsupported: String::new() },
         subresources: row.array_at(&["subresources"]).iter().map(subresource).collect(),
         strategy: None,

@@ -252,7 +252,7 @@ pub(super) async fn answer(
     let form = match accepted.transform {
         Transform::None if json => Some(Form::Json),
         Transform::None if protobuf => Some(Form::Protobuf),
-        Transform::Table(version) if json && table::printer(scope).arrange.is_none() => {
+        Transform::Table(version) if json && !page.items.is_empty() && table::printer(scope).arrange.is_none() => {
             Some(Form::Table(Rows::new(cx, version)?))
         }
         Transform::PartialObjectMetadata(version) | Transform::PartialObjectMetadataList(version) => match () {

@@ -77,7 +77,7 @@ impl Rows {
             ("apiVersion", self.version.group_version().into()),
             ("metadata", metadata.into()),
             ("columnDefinitions", if columns { definitions(scope) } else { Value::Null }),
-            ("rows", Value::Array(rows)),
+            ("rows", if rows.is_empty() && printer(scope).gathers { Value::Null } else { Value::Array(rows) }),
         ])
     }
 

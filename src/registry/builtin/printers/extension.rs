@@ -11,7 +11,7 @@ use crate::{
 
 pub fn printer(kind: &str) -> Option<Printer> {
     Some(match kind {
-        "CustomResourceDefinition" => Printer::new(definition),
+        "CustomResourceDefinition" => Printer::new(definition).gathering(),
         "APIService" => Printer::new(api_service),
         "MutatingWebhookConfiguration" | "ValidatingWebhookConfiguration" => {
             Printer::new(|it: &Value| -> Cells { cells![name(it), count(it, &["webhooks"]), age(it)] })

@@ -59,7 +59,7 @@ pub fn printer(group: &str, kind: &str) -> Printer {
         "apiextensions.k8s.io" | "apiregistration.k8s.io" | "admissionregistration.k8s.io" => extension::printer(kind),
         _ => cluster::printer(group, kind),
     };
-    own.unwrap_or_else(|| Printer::new(name_and_time))
+    own.unwrap_or_else(|| Printer::new(name_and_time).gathering())
 }
 
 /// Columns and printer of the Scale of built-in kinds, whose name has no format.
