@@ -145,7 +145,7 @@ impl Models<'_> {
             }
             INT_OR_STRING => json!({"type": "string", "format": "int-or-string"}),
             JSON => Value::object(),
-            VERSION_MODEL => version_info(self.dialect),
+            VERSION_MODEL => self.version_info(),
             _ => match table.named(name).map(|id| (id, table.get(id))) {
                 Some((_, Type { shape: Shape::OneOf(_), .. })) => Value::object(),
                 Some((id, Type { shape: Shape::Struct(it), .. })) => self.structure(table, id, it),
@@ -180,6 +180,25 @@ impl Models<'_> {
             }
         }
         model.insert("description", format!("{kind}List is a list of {kind}"));
+    }
+
+    /// apimachinery's `version.Info`, which is no API type and so is not in the table.
+    fn version_info(&self) -> Value {
+        const REQUIRED: [&str; 9] =
+            ["major", "minor", "gitVersion", "gitCommit", "gitTreeState", "buildDate", "goVersion", "compiler", "platform"];
+        const OPTIONAL: [&str; 4] = ["emulationMajor", "emulationMinor", "minCompatibilityMajor", "minCompatibilityMinor"];
+        let mut properties = Map::new();
+        for name in REQUIRED.into_iter().chain(OPTIONAL) {
+            let mut property = Map::from([("type", "string")]);
+            if self.dialect == Dialect::V3 && REQUIRED.contains(&name) {
+                property.insert("default", "");
+            }
+            if let Some(text) = self.descriptions.of(VERSION_MODEL, name) {
+                property.insert("description", text);
+            }
+            properties.insert(name, property);
+        }
+        json!({"type": "object", "properties": properties, "required": (REQUIRED.to_vec())})
     }
 
     fn structure(&self, table: &Table, id: TypeId, it: &Struct) -> Value {
@@ -354,23 +373,4 @@ fn patch_strategy(field: &Field) -> Option<&'static str> {
         (false, false, true) => Some("replace"),
         _ => None,
     }
-}
-
-/// apimachinery's `version.Info`, which is no API type and so is not in the table.
-fn version_info(dialect: Dialect) -> Value {
-    const REQUIRED: [&str; 9] =
-        ["major", "minor", "gitVersion", "gitCommit", "gitTreeState", "buildDate", "goVersion", "compiler", "platform"];
-    const OPTIONAL: [&str; 4] = ["emulationMajor", "emulationMinor", "minCompatibilityMajor", "minCompatibilityMinor"];
-    let mut properties = Map::new();
-    for name in REQUIRED {
-        let mut property = Map::from([("type", "string")]);
-        if dialect == Dialect::V3 {
-            property.insert("default", "");
-        }
-        properties.insert(name, property);
-    }
-    for name in OPTIONAL {
-        properties.insert(name, Map::from([("type", "string")]));
-    }
-    json!({"type": "object", "properties": properties, "required": (REQUIRED.to_vec())})
 }
