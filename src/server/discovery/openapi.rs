@@ -318,7 +318,10 @@ fn resource(row: &Row, version: &Version, custom: bool) -> Resource {
         list_kind: it.list_kind.clone(),
         namespaced: it.namespaced,
         verbs: verbs(it.verbs),
-        returns_deleted: it.strategy().is_some_and(|strategy| strategy.returns_deleted_object()) && !custom,
+        // Namespaces answer the object, since their deletion never ends at once; documents say Status all the same.
+        returns_deleted: !custom
+            && &*it.kind != "Namespace"
+            && it.strategy().is_some_and(|strategy| strategy.returns_deleted_object()),
         subresources: version.subresources.iter().map(subresource).collect(),
         schema: if custom { version.schema.written_schema() } else { None },
         selectable: labels.map(|label| format!(".{label}")).collect(),
