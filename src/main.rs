@@ -55,7 +55,7 @@ fn subcommand(name: &str, mut words: Vec<String>) -> ExitCode {
             Err(code) => code,
         },
         "reload" => match invocation("kenter reload", words) {
-            Ok(invocation) => kenter::reload::client::reload(&options::admin_socket(&invocation, &catalogue())),
+            Ok(invocation) => kenter::reload::client::reload(&kenter::reload::client::socket(&invocation)),
             Err(code) => code,
         },
         "check" => check(words),

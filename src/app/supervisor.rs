@@ -113,13 +113,22 @@ fn send(socket: &OsStr, message: &[u8]) -> io::Result<()> {
 
 /// The machine's name, or "localhost".
 pub fn host_name() -> String {
-    std::fs::read_to_string("/proc/sys/kernel/hostname")
-        .map_or_else(|_| "localhost".to_owned(), |name| name.trim().to_owned())
+    let mut buffer = [0_u8; 256];
+    // SAFETY: the kernel writes at most the given length, and the last byte stays the zero that ends the text.
+    let done = unsafe { libc::gethostname(buffer.as_mut_ptr().cast(), buffer.len() - 1) };
+    let name = std::ffi::CStr::from_bytes_until_nul(&buffer).ok().and_then(|name| name.to_str().ok());
+    name.filter(|name| done == 0 && !name.is_empty()).unwrap_or("localhost").to_owned()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_machine_has_the_name_that_the_kernel_says() {
+        let said = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap();
+        assert_eq!(host_name(), said.trim());
+    }
 
     #[test]
     fn paths_and_abstract_names_are_reached() {

@@ -1,18 +1,35 @@
 //! `kenter reload`: asks the daemon over its admin socket, waits, prints what came of it.
 
-use std::{path::Path, process::ExitCode};
+use std::{
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
 
 use bytes::Bytes;
 use http_body_util::{BodyExt, Empty};
 use hyper_util::rt::TokioIo;
 use tokio::net::UnixStream;
 
-use crate::object::{Value, parse};
+use super::{Outcome, catalogue::catalogue};
+use crate::{
+    object::{Value, parse},
+    options::{self, Invocation},
+};
 
 /// The configuration that was asked for does not serve.
 const FAILED: u8 = 1;
 /// The daemon could not be asked.
 const UNREACHABLE: u8 = 2;
+
+/// Where the packaged service listens.
+const SERVICE: &str = "/run/kenter/admin.sock";
+
+/// The socket to ask at: the one that this command line means, or the service's where it says nothing and there is none.
+pub fn socket(invocation: &Invocation) -> PathBuf {
+    let socket = options::admin_socket(invocation, &catalogue());
+    let service = Path::new(SERVICE);
+    if invocation.arguments.is_empty() && !socket.exists() && service.exists() { service.to_owned() } else { socket }
+}
 
 /// Makes the daemon reload; the exit code says whether what is written serves now.
 pub fn reload(socket: &Path) -> ExitCode {
@@ -65,6 +82,12 @@ fn show(status: u16, body: &Bytes) -> ExitCode {
             println!("{line}");
         }
         println!("{outcome}: generation {generation}, configuration {}", report.str_at(&["hash"]));
+        let before = report.array_at(&["lastApplied", "changes"]);
+        if outcome == Outcome::Unchanged.as_str() && !before.is_empty() {
+            // The files were read by themselves before we asked.
+            println!("applied before, at {}:", report.str_at(&["lastApplied", "time"]));
+            before.iter().filter_map(Value::as_str).for_each(|line| println!("{line}"));
+        }
         return ExitCode::SUCCESS;
     }
     for line in lines("problems") {

@@ -21,6 +21,7 @@ use tokio::{
     task::JoinHandle,
 };
 
+use report::Applied;
 pub use report::{Outcome, Report};
 use window::Window;
 
@@ -79,6 +80,7 @@ pub struct Reloader {
     /// What was applied and taken back; only somebody who asks gets it tried again.
     rejected: Option<ValidatedOptions>,
     last: Report,
+    applied: Option<Applied>,
     /// The supervisor has been told that a reload is going on.
     announced: bool,
 }
@@ -89,7 +91,7 @@ impl Reloader {
         let last = Report::started(running.current.generation(), options);
         last.publish(&running.shared, options);
         let watcher = watcher::FileWatcher::new(options);
-        Self { running, window: None, watcher, stuck: None, rejected: None, last, announced: false }
+        Self { running, window: None, watcher, stuck: None, rejected: None, last, applied: None, announced: false }
     }
 
     /// Serves triggers until `end` is dropped or sent to; gives back what serves then.
@@ -128,7 +130,11 @@ impl Reloader {
         if asked {
             self.announce();
         }
-        let report = self.attempt(asked).await;
+        let mut report = self.attempt(asked).await;
+        if report.outcome == Outcome::Applied {
+            self.applied = Some(Applied { at: report.at, lines: report.lines.clone() });
+        }
+        report.last_applied.clone_from(&self.applied);
         // A look that found nothing is no event, unless something was wrong before; nor is the same failure again.
         let nothing = report.outcome == Outcome::Unchanged && self.last.outcome.good();
         if asked || !(nothing || report.tells_the_same_as(&self.last)) {

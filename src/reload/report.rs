@@ -50,11 +50,28 @@ pub struct Report {
     /// From reading the files to the commit; zero where there was none.
     pub took: Duration,
     pub at: jiff::Timestamp,
+    /// The newest change that was applied, be it this one.
+    pub last_applied: Option<Applied>,
+}
+
+/// A change that serves: when it came in and what differs, one line each.
+#[derive(Clone, Debug)]
+pub struct Applied {
+    pub at: jiff::Timestamp,
+    pub lines: Vec<String>,
 }
 
 impl Report {
     fn new(outcome: Outcome, generation: u64, options: &ValidatedOptions, lines: Vec<String>) -> Self {
-        Self { outcome, generation, hash: options.hash().to_owned(), lines, took: Duration::ZERO, at: clock::now() }
+        Self {
+            outcome,
+            generation,
+            hash: options.hash().to_owned(),
+            lines,
+            took: Duration::ZERO,
+            at: clock::now(),
+            last_applied: None,
+        }
     }
 
     pub fn started(generation: u64, options: &ValidatedOptions) -> Self {
@@ -138,10 +155,16 @@ impl Report {
             ("seconds", self.took.as_secs_f64().into()),
         ]);
         last.insert(if self.outcome.good() { "changes" } else { "problems" }, Value::Array(lines));
-        Value::from([
+        let mut shown = Value::from([
             ("generation", Value::from(i64::try_from(self.generation).unwrap_or(i64::MAX))),
             ("hash", self.hash.as_str().into()),
             ("lastReload", last.into()),
-        ])
+        ]);
+        if let Some(applied) = &self.last_applied {
+            let lines = applied.lines.iter().map(|line| Value::from(line.as_str())).collect();
+            let applied = [("time", Value::from(format_time(applied.at))), ("changes", Value::Array(lines))];
+            shown.set(&["lastApplied"], Value::from(applied));
+        }
+        shown
     }
 }

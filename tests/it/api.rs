@@ -42,7 +42,8 @@ async fn everything_acknowledged_is_there_after_a_kill() {
     let _ = daemon.ended().await;
     daemon.restart().await;
     let list = daemon.client().get(CONFIG_MAPS).await.json();
-    let names = list.array_at(&["items"]).iter().filter(|item| item.str_at(&["metadata", "name"]).starts_with('c')).count();
+    let names =
+        list.array_at(&["items"]).iter().filter(|item| item.str_at(&["metadata", "name"]).starts_with('c')).count();
     assert_eq!(names, 50);
 }
 
@@ -57,6 +58,7 @@ async fn a_stop_signal_fails_readiness_and_ends_watches_and_process() {
     })
     .await;
     while watch.next().await.is_some() {}
-    let status = tokio::time::timeout(crate::support::PATIENCE, daemon.child.wait()).await.expect("in time").expect("ends");
+    let status =
+        tokio::time::timeout(crate::support::PATIENCE, daemon.child.wait()).await.expect("in time").expect("ends");
     assert!(status.success(), "{status}: {}", daemon.log());
 }

@@ -9,7 +9,9 @@ use std::{
 fn allowed() -> BTreeMap<String, BTreeSet<String>> {
     let text = std::fs::read_to_string(root().join("ARCHITECTURE.md")).expect("ARCHITECTURE.md");
     let section = text.split("<!-- dependencies -->").nth(1).expect("the table is marked");
-    let names = |cell: &str| cell.split(',').map(|name| name.trim().trim_matches('`').to_owned()).filter(|name| !name.is_empty()).collect();
+    let names = |cell: &str| {
+        cell.split(',').map(|name| name.trim().trim_matches('`').to_owned()).filter(|name| !name.is_empty()).collect()
+    };
     section
         .lines()
         .filter_map(|line| {

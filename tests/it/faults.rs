@@ -173,7 +173,8 @@ async fn a_second_daemon_on_the_same_data_is_refused_and_the_first_serves_on() {
     let state = first.path("state").display().to_string();
     let mut second = tokio::process::Command::new(crate::support::binary());
     second.args(setup.arguments()).args(["--state-dir", &state]).env_clear().kill_on_drop(true);
-    let output = tokio::time::timeout(crate::support::PATIENCE, second.output()).await.expect("in time").expect("it runs");
+    let output =
+        tokio::time::timeout(crate::support::PATIENCE, second.output()).await.expect("in time").expect("it runs");
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(1), "{text}");
     assert!(text.contains(&format!("in use by another kenter (process {})", first.pid())), "{text}");

@@ -71,7 +71,8 @@ async fn names(client: &Client) -> usize {
 async fn the_store_moves_under_steady_writes_and_is_where_it_was_told_to_be() {
     let mut daemon = Daemon::start(&[]).await;
     let client = daemon.client();
-    let mut watch = client.watch(&format!("{CONFIG_MAPS}?watch=1&resourceVersion=1&fieldSelector=metadata.name%3Dlast")).await;
+    let mut watch =
+        client.watch(&format!("{CONFIG_MAPS}?watch=1&resourceVersion=1&fieldSelector=metadata.name%3Dlast")).await;
     let stop = Arc::new(AtomicBool::new(false));
     let writer = write_steadily(client.clone(), stop.clone());
     for place in ["one", "two", "three"] {
@@ -99,7 +100,8 @@ async fn a_limit_counts_with_the_next_request() {
     assert_eq!(daemon.client().post(CONFIG_MAPS, &big).await.status, 201);
     daemon.write("kenter.toml", "[serving]\nmax_request_bytes = '8KiB'\n");
     assert_eq!(daemon.reload().await.0, 0);
-    let refused = daemon.client().patch(&format!("{CONFIG_MAPS}/big"), &json!({ "data": { "m": ("y".repeat(20_000)) } })).await;
+    let refused =
+        daemon.client().patch(&format!("{CONFIG_MAPS}/big"), &json!({ "data": { "m": ("y".repeat(20_000)) } })).await;
     assert_eq!(refused.status, 413);
     daemon.write("kenter.toml", "");
     assert_eq!(daemon.reload().await.0, 0);
@@ -110,11 +112,17 @@ async fn a_limit_counts_with_the_next_request() {
 async fn log_level_and_admission_change_without_a_restart() {
     let daemon = Daemon::start(&[]).await;
     let client = daemon.client();
-    daemon.write("kenter.toml", "[telemetry]\naccess_log = true\n[admission]\ndisable_admission_plugins = ['NamespaceLifecycle']\n");
+    daemon.write(
+        "kenter.toml",
+        "[telemetry]\naccess_log = true\n[admission]\ndisable_admission_plugins = ['NamespaceLifecycle']\n",
+    );
     let (code, text) = daemon.reload().await;
     assert_eq!(code, 0, "{text}");
     assert_eq!(client.get("/api/v1/nodes?limit=7").await.status, 200);
-    eventually("requests are logged", || async { daemon.log().contains("limit=7") || daemon.log().contains("/api/v1/nodes") }).await;
+    eventually("requests are logged", || async {
+        daemon.log().contains("limit=7") || daemon.log().contains("/api/v1/nodes")
+    })
+    .await;
     let nowhere = "/api/v1/namespaces/nowhere/configmaps";
     assert_eq!(client.post(nowhere, &config_map("a", "1")).await.status, 201);
     daemon.write("kenter.toml", "");
@@ -140,7 +148,8 @@ async fn a_hundred_reloads_leave_memory_where_it_was_and_never_more_than_two_gen
     for n in 0..WARM_UP {
         reload(n).await;
     }
-    let (memory, files) = (daemon.metric("process_resident_memory_bytes").await, daemon.metric("process_open_fds").await);
+    let (memory, files) =
+        (daemon.metric("process_resident_memory_bytes").await, daemon.metric("process_open_fds").await);
     for n in WARM_UP..WARM_UP + RELOADS {
         reload(n).await;
     }

@@ -1,6 +1,9 @@
 //! Tests of the whole daemon: each starts the built binary on free loopback ports in a throw-away folder and waits for
 //! conditions, never for time. `support` has the harness.
 
+// A test that cannot go on has failed.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
 mod api;
 mod architecture;
 mod config;
@@ -9,6 +12,7 @@ mod failures;
 mod faults;
 mod handover;
 mod noticed;
+mod packaging;
 mod reload;
 mod supervision;
 mod support;

@@ -26,8 +26,15 @@ enum Way {
     Burst,
 }
 
-const WAYS: [Way; 7] =
-    [Way::InPlace, Way::RenameOver, Way::SymlinkSwap, Way::DoubleSymlink, Way::DeleteAndCreate, Way::Editor, Way::Burst];
+const WAYS: [Way; 7] = [
+    Way::InPlace,
+    Way::RenameOver,
+    Way::SymlinkSwap,
+    Way::DoubleSymlink,
+    Way::DeleteAndCreate,
+    Way::Editor,
+    Way::Burst,
+];
 
 impl Way {
     /// Brings `contents(n)` into `path`.

@@ -9,9 +9,9 @@ use kenter::json;
 
 use crate::support::{CONFIG_MAPS, Daemon, Watch, config_map, tokens};
 
-
 fn limit(daemon: &Daemon, value: u32) {
-    std::fs::write(daemon.path("kenter.d/10.toml"), format!("[serving]\nmax_requests_inflight = {value}\n")).expect("written");
+    std::fs::write(daemon.path("kenter.d/10.toml"), format!("[serving]\nmax_requests_inflight = {value}\n"))
+        .expect("written");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -65,7 +65,8 @@ async fn follow(mut watch: Watch, last: Arc<AtomicU64>, done: Arc<AtomicBool>) -
             return Ok(seen);
         }
         let Some(event) = watch.next().await else { return Err(format!("closed after {seen} events")) };
-        let revision: u64 = event.str_at(&["object", "metadata", "resourceVersion"]).parse().map_err(|_| format!("{event:?}"))?;
+        let revision: u64 =
+            event.str_at(&["object", "metadata", "resourceVersion"]).parse().map_err(|_| format!("{event:?}"))?;
         if event.str_at(&["type"]) == "BOOKMARK" {
             continue;
         }
@@ -117,6 +118,7 @@ async fn a_thousand_watches_live_through_a_hundred_reloads_and_miss_nothing() {
         assert!(seen == written || seen == written + 1, "{seen} events of {written}");
     }
     let metrics = client.get("/metrics").await.text();
-    let alive = metrics.lines().find_map(|line| line.strip_prefix("kenter_config_generations_alive ")).expect("the metric");
+    let alive =
+        metrics.lines().find_map(|line| line.strip_prefix("kenter_config_generations_alive ")).expect("the metric");
     assert!(alive.parse::<u64>().expect("a number") <= 2, "{alive} generations are alive");
 }

@@ -219,7 +219,8 @@ impl Daemon {
     /// What `kenter reload` does, without a process: the answer on the admin socket.
     pub async fn reload_by_socket(&self) -> (u16, Value) {
         use tokio::io::{AsyncReadExt, AsyncWriteExt};
-        let mut stream = tokio::net::UnixStream::connect(self.path("state/admin.sock")).await.expect("the admin socket");
+        let mut stream =
+            tokio::net::UnixStream::connect(self.path("state/admin.sock")).await.expect("the admin socket");
         stream.write_all(b"POST /reload HTTP/1.1\r\nhost: kenter\r\nconnection: close\r\n\r\n").await.expect("written");
         let mut answer = String::new();
         stream.read_to_string(&mut answer).await.expect("an answer");
@@ -271,13 +272,19 @@ pub struct Client {
 }
 
 impl Client {
-    fn new(port: u16, token: &str) -> Self {
+    pub fn new(port: u16, token: &str) -> Self {
         let tls = ClientTls { peer: Peer::Anyone, identity: None, server_name: None };
         let http = Http::new(Some(tls), PATIENCE).expect("a client");
         Self { http, authority: Authority { host: "127.0.0.1".into(), port }, token: token.into() }
     }
 
-    async fn send(&self, method: &str, path: &str, kind: &str, body: Option<Vec<u8>>) -> Option<http::Response<BodyStream>> {
+    async fn send(
+        &self,
+        method: &str,
+        path: &str,
+        kind: &str,
+        body: Option<Vec<u8>>,
+    ) -> Option<http::Response<BodyStream>> {
         let mut request = http::Request::builder().method(method).uri(path).header("user-agent", "it/1");
         if !self.token.is_empty() {
             request = request.header("authorization", format!("Bearer {}", self.token));
