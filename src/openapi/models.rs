@@ -184,9 +184,19 @@ impl Models<'_> {
 
     /// apimachinery's `version.Info`, which is no API type and so is not in the table.
     fn version_info(&self) -> Value {
-        const REQUIRED: [&str; 9] =
-            ["major", "minor", "gitVersion", "gitCommit", "gitTreeState", "buildDate", "goVersion", "compiler", "platform"];
-        const OPTIONAL: [&str; 4] = ["emulationMajor", "emulationMinor", "minCompatibilityMajor", "minCompatibilityMinor"];
+        const REQUIRED: [&str; 9] = [
+            "major",
+            "minor",
+            "gitVersion",
+            "gitCommit",
+            "gitTreeState",
+            "buildDate",
+            "goVersion",
+            "compiler",
+            "platform",
+        ];
+        const OPTIONAL: [&str; 4] =
+            ["emulationMajor", "emulationMinor", "minCompatibilityMajor", "minCompatibilityMinor"];
         let mut properties = Map::new();
         for name in REQUIRED.into_iter().chain(OPTIONAL) {
             let mut property = Map::from([("type", "string")]);

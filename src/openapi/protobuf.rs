@@ -380,16 +380,8 @@ fn member(out: &mut Vec<u8>, tag: u32, kind: Kind, name: &str, value: &Value) {
 fn write(out: &mut Vec<u8>, tag: u32, kind: Kind, value: &Value) {
     match (kind, value) {
         (Kind::Text, Value::Str(it)) if !it.is_empty() => text(out, tag, it),
-        (Kind::Flag, Value::Bool(true)) => {
-            varint(out, u64::from(tag) << 3);
-            out.push(1);
-        }
-        (Kind::Number, _) => {
-            if let Some(number) = value.as_f64().filter(|number| *number != 0.0) {
-                varint(out, u64::from(tag) << 3 | 1);
-                out.extend_from_slice(&number.to_le_bytes());
-            }
-        }
+        (Kind::Flag, Value::Bool(true)) => flag(out, tag, true),
+        (Kind::Number, _) => value.as_f64().filter(|it| *it != 0.0).into_iter().for_each(|it| number(out, tag, it)),
         (Kind::Count, Value::Int(it)) if *it != 0 => {
             varint(out, u64::from(tag) << 3);
             varint(out, *it as u64);
@@ -416,8 +408,13 @@ fn write(out: &mut Vec<u8>, tag: u32, kind: Kind, value: &Value) {
 
 fn choice(out: &mut Vec<u8>, tag: u32, choose: fn(&Value) -> Option<(u32, Kind)>, value: &Value) {
     let mut chosen = Vec::new();
-    if let Some((tag, kind)) = choose(value) {
-        write(&mut chosen, tag, kind, value);
+    match choose(value) {
+        // Which field is there says which choice was made, so zero values are written here.
+        Some((tag, Kind::Text)) => text(&mut chosen, tag, value.as_str().unwrap_or("")),
+        Some((tag, Kind::Flag)) => flag(&mut chosen, tag, value.as_bool().unwrap_or(false)),
+        Some((tag, Kind::Number)) => number(&mut chosen, tag, value.as_f64().unwrap_or(0.0)),
+        Some((tag, kind)) => write(&mut chosen, tag, kind, value),
+        None => {}
     }
     bytes(out, tag, &chosen);
 }
@@ -446,6 +443,16 @@ fn any(out: &mut Vec<u8>, tag: u32, value: &Value) {
     let mut inner = Vec::new();
     bytes(&mut inner, 2, &yaml);
     bytes(out, tag, &inner);
+}
+
+fn flag(out: &mut Vec<u8>, tag: u32, value: bool) {
+    varint(out, u64::from(tag) << 3);
+    out.push(u8::from(value));
+}
+
+fn number(out: &mut Vec<u8>, tag: u32, value: f64) {
+    varint(out, u64::from(tag) << 3 | 1);
+    out.extend_from_slice(&value.to_le_bytes());
 }
 
 fn text(out: &mut Vec<u8>, tag: u32, text: &str) {

@@ -309,6 +309,9 @@ fn protobuf_follows_gnostics_messages() {
     let kinds = field(member(schema, 36, "x-kubernetes-group-version-kind"), 2);
     assert_eq!(kinds, b"[{\"group\":\"apps\",\"kind\":\"Deployment\",\"version\":\"v1\"}]\n");
 
+    let name = field(member(field(field(member(schemas, 1, "io.k8s.api.core.v1.Container"), 1), 31), 1, "name"), 1);
+    assert_eq!(field(field(name, 33), 3), b"", "an empty default is there all the same");
+
     let document = v2(&sections, Form::Protobuf);
     let schema = member(field(&document, 9), 1, "io.k8s.api.core.v1.ConfigMap");
     assert_eq!(field(field(schema, 22), 1), b"object");
