@@ -1,6 +1,7 @@
 //! The process: runtime, signals, supervisor status, root tasks. The only place that exits.
 
 pub mod bootstrap;
+pub mod hooks;
 pub mod supervisor;
 
 use std::{os::unix::fs::DirBuilderExt, process::ExitCode, sync::Arc, time::Duration};
@@ -81,7 +82,7 @@ async fn serve(invocation: Invocation, options: ValidatedOptions, logs: log::Log
     let current = Current::new(Arc::new(|_: crate::server::http::Request| -> crate::server::current::ServeFuture {
         Box::pin(async { crate::server::respond::text_error(503, "starting") })
     }));
-    bootstrap::register_hooks(&shared.hooks);
+    let registered = hooks::register(&shared.hooks, &options);
     let own_ca = own.as_ref().map(|own| own.authority_pem.as_str());
     let generation =
         create_server_chain(&options, &shared, &current, own_ca).map_err(|error| StartError(error.to_string()))?;
@@ -96,8 +97,8 @@ async fn serve(invocation: Invocation, options: ValidatedOptions, logs: log::Log
     }
     commit(&shared, &current, &generation);
     listeners.commit(bound).finish();
-    bootstrap::start(&options, &shared, &current);
-    let mut controllers = Controllers::new(shared.clone(), &current);
+    let bootstrap = hooks::Bootstrap::start(&options, &shared, &current, own_ca, &registered);
+    let mut controllers = Controllers::new(shared.clone(), &current, bootstrap);
     controllers.apply(&options, own.as_ref());
     let (asked, triggers) = mpsc::channel(reload::QUEUE);
     let admin = admin_socket(&options, &shared, &asked)?;
@@ -229,13 +230,13 @@ pub fn listener_specs(options: &ValidatedOptions, own: Option<&Newcomer>) -> Res
 
 /// Readiness fails first, then requests drain, then watches end (kubernetes: graceful termination).
 async fn shut_down(running: &Running, stop: &mut Stop) {
-    let Running { listeners, admin, .. } = running;
+    let Running { listeners, admin, controllers, .. } = running;
     let (options, lifecycle) = (&running.generation.options, &running.shared.lifecycle);
     admin.stop_accepting();
     lifecycle.shutdown_initiated.fire();
     supervisor::stopping();
     let orderly = async {
-        tokio::time::sleep(options.serving.shutdown_delay_duration).await;
+        tokio::join!(tokio::time::sleep(options.serving.shutdown_delay_duration), controllers.stop());
         lifecycle.not_accepting_new_request.fire();
         if !options.serving.shutdown_send_retry_after {
             listeners.stop_accepting();

@@ -255,6 +255,11 @@ impl FieldError {
         Self::new(ErrorType::Duplicate, field, Some(show(&value.into())), "")
     }
 
+    /// Like [`FieldError::duplicate`], for values that upstream prints in a form of its own.
+    pub fn duplicate_shown(field: &dyn fmt::Display, shown: impl Into<String>) -> Self {
+        Self::new(ErrorType::Duplicate, field, Some(shown.into()), "")
+    }
+
     pub fn forbidden(field: &dyn fmt::Display, detail: &str) -> Self {
         Self::new(ErrorType::Forbidden, field, None, detail)
     }

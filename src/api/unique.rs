@@ -41,6 +41,14 @@ pub fn fraction() -> f64 {
     f64::from(u32::from_le_bytes(bytes)) / (f64::from(u32::MAX) + 1.0)
 }
 
+/// A random number below `limit`, which is at least 1. Numbers are as good as equally likely: a spread over time or
+/// space, never a secret.
+pub fn below(limit: u64) -> u64 {
+    let mut bytes = [0u8; 8];
+    fill(&mut bytes);
+    u64::from_le_bytes(bytes) % limit.max(1)
+}
+
 /// `length` characters, each equally likely.
 pub fn suffix(length: usize) -> String {
     // 243 = 9 * 27: larger bytes are drawn again, so that no character is favoured.

@@ -1,38 +1,21 @@
-//! What is set up once the server listens: hooks with their work, and the built-in controllers.
+//! The built-in controllers; what every server does on its own is in [`super::hooks`].
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use futures_util::future::BoxFuture;
 use tokio::{sync::watch, task::AbortHandle};
 
+use super::hooks::Bootstrap;
 use crate::{
     chain::{Shared, client::InProcess},
     controllers::{
-        ApiClient, namespace::NamespaceDeletion, rbac_aggregation::ClusterRoleAggregation, rbac_bootstrap,
-        root_ca::RootCaPublisher, service_account::DefaultServiceAccount,
+        ApiClient, namespace::NamespaceDeletion, rbac_aggregation::ClusterRoleAggregation, root_ca::RootCaPublisher,
+        service_account::DefaultServiceAccount,
     },
-    options::{ValidatedOptions, completed::AuthorizationMode},
+    options::ValidatedOptions,
     pki::{Newcomer, issued, to_pem},
-    server::{current::Current, hooks::Hooks},
+    server::current::Current,
 };
-
-const BOOTSTRAP_ROLES: &str = "rbac/bootstrap-roles";
-
-/// Makes the hooks known, in upstream's order.
-pub fn register_hooks(hooks: &Hooks) {
-    hooks.register(BOOTSTRAP_ROLES);
-}
-
-/// Starts the hooks' work.
-pub fn start(options: &ValidatedOptions, shared: &Arc<Shared>, current: &Current) {
-    let client: Arc<dyn ApiClient> = Arc::new(InProcess::new(current.clone(), "kenter/bootstrap"));
-    if options.authorization.modes.contains(&AuthorizationMode::Rbac) {
-        let client = client.clone();
-        shared.hooks.run(BOOTSTRAP_ROLES, Box::pin(async move { rbac_bootstrap::bootstrap_roles(&*client).await }));
-    } else {
-        shared.hooks.finish(BOOTSTRAP_ROLES);
-    }
-}
 
 /// The built-in loops; which of them run follows the configuration.
 pub struct Controllers {
@@ -40,6 +23,7 @@ pub struct Controllers {
     /// What verifies this server, told to whoever publishes it.
     authority: watch::Sender<Option<Arc<str>>>,
     running: BTreeMap<&'static str, AbortHandle>,
+    bootstrap: Arc<Bootstrap>,
 }
 
 /// What a loop is made of.
@@ -50,14 +34,20 @@ struct Hands {
 }
 
 impl Controllers {
-    pub fn new(shared: Arc<Shared>, current: &Current) -> Self {
+    pub fn new(shared: Arc<Shared>, current: &Current, bootstrap: Arc<Bootstrap>) -> Self {
         let client = Arc::new(InProcess::new(current.clone(), "kenter/controllers"));
         let (sender, authority) = watch::channel(None);
-        Self { hands: Hands { shared, client, authority }, authority: sender, running: BTreeMap::new() }
+        Self { hands: Hands { shared, client, authority }, authority: sender, running: BTreeMap::new(), bootstrap }
+    }
+
+    /// What has to happen before the server goes, besides ending what runs.
+    pub async fn stop(&self) {
+        self.bootstrap.stop().await;
     }
 
     /// Starts what is on and stops what is off. `own`: the certificates that kenter made for itself, where it did.
     pub fn apply(&mut self, options: &ValidatedOptions, own: Option<&Newcomer>) {
+        self.bootstrap.apply(options, own.map(|own| own.authority_pem.as_str()));
         self.publish(root_authority(options, own));
         for (name, make) in LOOPS {
             let wanted = options.controllers.enabled.contains(name);

@@ -19,6 +19,9 @@ use crate::{
     },
 };
 
+/// What the server's own work says of itself: upstream's name, so that managedFields have the same owner.
+pub const SERVER_AGENT: &str = "kube-apiserver/v1.37.2 kenter";
+
 pub struct InProcess {
     current: Current,
     user: User,
@@ -42,12 +45,12 @@ impl InProcess {
         Self { current, user: Arc::new(UserInfo::apiserver()), conn: Arc::new(conn), agent }
     }
 
-    async fn send(&self, method: Method, path: String, body: Option<Value>) -> Result<Value, ApiError> {
+    async fn send(&self, method: Method, path: String, media_type: &'static str, body: Option<Value>) -> Result<Value, ApiError> {
         let request = HttpRequest::builder()
             .method(method)
             .uri(path)
             .header("user-agent", self.agent)
-            .header("content-type", "application/json")
+            .header("content-type", media_type)
             .body(())
             .map_err(|error| ApiError::bad_request(error.to_string()))?;
         let (mut parts, ()) = request.into_parts();
@@ -61,7 +64,11 @@ impl InProcess {
 
 impl ApiClient for InProcess {
     fn call(&self, method: Method, path: String, body: Option<Value>) -> BoxFuture<'_, Result<Value, ApiError>> {
-        Box::pin(self.send(method, path, body))
+        Box::pin(self.send(method, path, "application/json", body))
+    }
+
+    fn apply(&self, path: String, body: Value) -> BoxFuture<'_, Result<Value, ApiError>> {
+        Box::pin(self.send(Method::PATCH, path, "application/apply-patch+yaml", Some(body)))
     }
 }
 

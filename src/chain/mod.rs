@@ -3,6 +3,7 @@
 //! Every request is answered. "Not mine" differs from "refused": only the first goes on to the next server. Chain does
 //! not know reload; it builds when asked.
 
+mod addresses;
 mod aggregator;
 pub mod build;
 pub mod client;

@@ -13,7 +13,7 @@ use crate::{
     auth::authz::{AlwaysDeny, Rbac, Union},
     object::Value,
     options::completed::{EmbeddedStore, StorageBackend},
-    registry::{catalog::Catalog, resource::Resource, store::Store},
+    registry::{builtin::core::service::NodePorts, catalog::Catalog, resource::Resource, store::Store},
     server::{generic::Rows, lifecycle::Lifecycle, rights::Rights, stack::Stack},
     storage::{
         Storage,
@@ -46,6 +46,8 @@ pub struct Shared {
     pub metrics: &'static Metrics,
     /// When the process began.
     pub started: std::time::SystemTime,
+    /// Which node ports Services have.
+    pub node_ports: Arc<NodePorts>,
     /// Rows of custom resources: data, not configuration.
     pub custom: Rows,
     pub hooks: Arc<crate::server::hooks::Hooks>,
@@ -79,6 +81,7 @@ impl Shared {
             rights: Arc::new(Rights::new(Arc::new(Union::new(vec![("AlwaysDeny".to_owned(), nobody)])))),
             metrics: metrics(),
             started: std::time::SystemTime::now(),
+            node_ports: Arc::default(),
             custom: Arc::new(ArcSwap::from_pointee(Catalog::default())),
             hooks: Arc::default(),
             config_report: Arc::new(ArcSwap::from_pointee(Value::Null)),

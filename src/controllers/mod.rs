@@ -9,6 +9,7 @@ use futures_util::{future::BoxFuture, stream::BoxStream};
 use crate::api::ApiError;
 use crate::object::Value;
 
+pub mod bootstrap;
 pub mod namespace;
 mod namespaces;
 pub mod rbac_aggregation;
@@ -26,6 +27,9 @@ pub trait ApiClient: Send + Sync {
     /// One request with a JSON body (none for reads). `path` may have a query. The answer is the object; everything
     /// that is no success is the Status it came with.
     fn call(&self, method: http::Method, path: String, body: Option<Value>) -> BoxFuture<'_, Result<Value, ApiError>>;
+
+    /// Server-side apply; `path` has the query with `fieldManager` and `force`.
+    fn apply(&self, path: String, body: Value) -> BoxFuture<'_, Result<Value, ApiError>>;
 }
 
 /// Tells controllers when to look again. What stands behind it is the watch cache's feed.

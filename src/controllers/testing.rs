@@ -108,6 +108,18 @@ impl ApiClient for Server {
     fn call(&self, method: Method, path: String, body: Option<Value>) -> BoxFuture<'_, Result<Value, ApiError>> {
         Box::pin(async move { self.answer(&method, &path, body) })
     }
+
+    /// Puts the status of `body` into what is stored.
+    fn apply(&self, path: String, body: Value) -> BoxFuture<'_, Result<Value, ApiError>> {
+        Box::pin(async move {
+            let path = path.split('?').next().unwrap_or(&path).trim_end_matches("/status").to_owned();
+            self.writes.lock().push(format!("APPLY {path}"));
+            let mut object = self.get(&path).ok_or_else(|| ApiError::not_found(GroupResource::new("", "objects"), &path))?;
+            object.set(&["status"], body.get("status").cloned().unwrap_or_default());
+            self.put(&path, object.clone());
+            Ok(object)
+        })
+    }
 }
 
 /// Nothing ever changes.

@@ -223,10 +223,13 @@ impl Store {
     }
 
     async fn create_once(&self, mut new: Value, write: &WriteContext<'_>, admit: &dyn Admit) -> Result<Stored, ApiError> {
-        before_create(&self.resource, write, &mut new)?;
-        let undo = self.begin(&mut new, None, write.dry_run).await?;
-        let result = self.create_admitted(&new, write, admit).await;
-        undo(result.is_ok() && !write.dry_run);
+        metadata::fill_system_fields(write, &mut new);
+        let undo = self.begin(&mut new, None, write).await?;
+        let result = match before_create(&self.resource, write, &mut new) {
+            Ok(()) => self.create_admitted(&new, write, admit).await,
+            Err(error) => Err(error),
+        };
+        undo(result.is_ok() && !write.dry_run).await;
         let (bytes, revision) = result?;
         let warnings = write.strategy.warnings(&write.cx, &new, None);
         Ok(Stored { warnings, ..finish(new, bytes, revision, true) })
@@ -261,10 +264,10 @@ impl Store {
         error
     }
 
-    async fn begin(&self, new: &mut Value, old: Option<&Value>, dry_run: bool) -> Result<Undo, ApiError> {
-        match self.lifecycle() {
-            Some(lifecycle) => lifecycle.begin(new, old, dry_run).await,
-            None => Ok(Box::new(|_| {})),
+    async fn begin(&self, new: &mut Value, old: Option<&Value>, write: &WriteContext<'_>) -> Result<Undo, ApiError> {
+        match self.lifecycle().filter(|_| write.strategy.runs_lifecycle()) {
+            Some(lifecycle) => lifecycle.begin(new, old, write.dry_run).await,
+            None => Ok(Box::new(|_| Box::pin(std::future::ready(())))),
         }
     }
 
@@ -356,11 +359,15 @@ impl Store {
             let why = format!("Precondition failed: UID in precondition: {uid}, UID in object meta: {}", Meta::of(&old).uid());
             return Err(ApiError::conflict(self.gr(), entry.name(), &format!("{}: {why}", storage_invalid(key))));
         }
-        metadata::before_update(&self.resource, write, &mut new, &old)?;
-        keep_times(&old, &mut new);
-        let undo = self.begin(&mut new, Some(&old), write.dry_run).await?;
-        let result = self.update_admitted(key, entry, (&old, &new), write, admit).await;
-        undo(matches!(result, Ok(Some(_))) && !write.dry_run);
+        let undo = self.begin(&mut new, Some(&old), write).await?;
+        let result = match metadata::before_update(&self.resource, write, &mut new, &old) {
+            Ok(()) => {
+                keep_times(&old, &mut new);
+                self.update_admitted(key, entry, (&old, &new), write, admit).await
+            }
+            Err(error) => Err(error),
+        };
+        undo(matches!(result, Ok(Some(_))) && !write.dry_run).await;
         let Some((bytes, revision)) = result? else {
             // A version of its own means that the client has to decide, not we.
             return if given.is_some() { Err(self.modified(entry.name())) } else { Ok(None) };
@@ -401,7 +408,7 @@ impl Store {
         match self.write(key, Expect::ModRevision(entry.mod_revision()), Op::Delete).await? {
             WriteOutcome::Committed(revision) => {
                 if let Some(lifecycle) = self.lifecycle() {
-                    lifecycle.after_delete(object);
+                    lifecycle.after_delete(object).await;
                 }
                 Ok(Some(revision))
             }

@@ -120,6 +120,11 @@ pub trait Strategy: Send + Sync {
         Ok(())
     }
 
+    /// Whether writes through this endpoint run the row's [`Lifecycle`]; that of a status does not.
+    fn runs_lifecycle(&self) -> bool {
+        true
+    }
+
     /// Called with each object before it is shown, for fields that the stored form lacks (services' defaults).
     fn decorate(&self, _object: &mut Value) {}
 }
@@ -130,14 +135,16 @@ impl Strategy for DefaultStrategy {}
 
 /// Work around a write that is more than a pure function: allocation of addresses and ports.
 pub trait Lifecycle: Send + Sync {
-    /// Before a create or update reaches the storage, after validation of the request's form. What was taken has to
-    /// be given back by [`Undo`] where the write fails.
+    /// Before a create or update is prepared and judged; metadata is filled in already. What was taken has to be given
+    /// back by [`Undo`] where the write fails.
     fn begin<'a>(&'a self, new: &'a mut Value, old: Option<&'a Value>, dry_run: bool) -> LifecycleFuture<'a>;
 
-    /// After an object is gone for good.
-    fn after_delete(&self, _object: &Value) {}
+    /// After an object is gone for good; the client is answered when this is done.
+    fn after_delete<'a>(&'a self, object: &'a Value) -> Released<'a>;
 }
 
-/// Runs once: `true` when the write is durable, `false` when it failed and what was taken has to be given back.
-pub type Undo = Box<dyn FnOnce(bool) + Send>;
+/// Runs once: `true` when the write is durable, `false` when it failed and what was taken has to be given back. Dropped
+/// without being run where the client went away in between: nobody knows then whether the write was done.
+pub type Undo = Box<dyn FnOnce(bool) -> Released<'static> + Send>;
+pub type Released<'a> = Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
 pub type LifecycleFuture<'a> = Pin<Box<dyn Future<Output = Result<Undo, ApiError>> + Send + 'a>>;

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use super::{
-    apps, autoscaling, coordination, core, events,
+    apiregistration, apps, autoscaling, coordination, core, discovery, events,
     kind::{Kind, Own, Plain, StatusEndpoint},
-    rbac, reviews, rules,
+    networking, rbac, reviews, rules,
 };
 use crate::{
     registry::{
@@ -20,6 +20,7 @@ pub struct Wiring {
     pub authorizer: Arc<crate::auth::authz::Union>,
     pub authenticators: Arc<crate::auth::authn::Authenticators>,
     pub pods: core::pod::PodPolicy,
+    pub services: core::service::Allocation,
     /// Where calls find what they write; filled once the rows are made.
     pub stores: Arc<crate::registry::catalog::Stores>,
 }
@@ -28,6 +29,8 @@ pub struct Wiring {
 pub fn behaviour(wiring: &Wiring, group: &str, plural: &str, version: &str, kind: &str) -> Behaviour {
     let other = match group {
         "" => core::behaviour(wiring, plural),
+        "discovery.k8s.io" => discovery::behaviour(plural),
+        "networking.k8s.io" => networking::behaviour(plural),
         rbac::GROUP => rbac::strategy(plural).map(stored),
         "authentication.k8s.io" | "authorization.k8s.io" => reviews::behaviour(wiring, plural),
         _ => None,
@@ -42,6 +45,7 @@ pub fn behaviour(wiring: &Wiring, group: &str, plural: &str, version: &str, kind
 fn own(wiring: &Wiring, group: &str, plural: &str) -> Arc<dyn Own> {
     let own = match group {
         "" => core::own(wiring, plural),
+        apiregistration::GROUP if plural == "apiservices" => Some(Arc::new(apiregistration::ApiService) as Arc<dyn Own>),
         "apps" => apps::own(wiring, plural),
         coordination::GROUP => coordination::own(plural),
         events::GROUP => events::own(plural),
@@ -55,6 +59,7 @@ pub fn subresource(wiring: &Wiring, group: &str, plural: &str, name: &str) -> Op
     let other = match group {
         "" => core::subresource(wiring, plural, name),
         "apps" => apps::subresource(plural, name),
+        "networking.k8s.io" => networking::subresource(plural, name),
         _ => None,
     };
     let status = || StatusEndpoint::behaviour(rules::of(group, plural), own(wiring, group, plural));

@@ -4,15 +4,18 @@
 //! answers which strategy, lifecycle and subresource behaviour its kinds have. Most kinds share one strategy ([`kind`]):
 //! a row of [`rules`] and, at full depth, what their module adds to it.
 
+mod apiregistration;
 mod apps;
 mod autoscaling;
 mod conversion;
 mod coordination;
 pub mod core;
 pub mod defaults;
+mod discovery;
 mod events;
 mod groups;
 mod kind;
+mod networking;
 mod printers;
 pub mod rbac;
 mod reviews;
@@ -20,5 +23,6 @@ mod rules;
 mod table;
 
 pub use groups::Wiring;
+pub use networking::ip_address;
 pub use printers::SCALE_TABLE;
-pub use table::rows;
+pub use table::{group_versions, rows};

@@ -186,6 +186,20 @@ impl VersionSchema for BuiltinSchema {
     }
 }
 
+/// Groups and versions of which `serves` (see [`rows`]) serves a resource.
+pub fn group_versions(serves: &dyn Fn(&str, &str, &str, bool) -> bool) -> Vec<(String, String)> {
+    let mut found: Vec<(String, String)> = Vec::new();
+    for entry in table() {
+        let text = |name: &str| entry.str_at(&[name]);
+        let (group, version) = (text("group"), text("version"));
+        let known = found.iter().any(|(g, v)| g == group && v == version);
+        if !known && serves(group, version, text("plural"), entry.bool_at(&["default"])) {
+            found.push((group.to_owned(), version.to_owned()));
+        }
+    }
+    found
+}
+
 /// Group and plural of all rows.
 #[cfg(test)]
 pub fn names() -> std::collections::HashSet<(&'static str, &'static str)> {

@@ -12,8 +12,8 @@ use crate::{
     },
 };
 
-/// Sets what the server decides, runs the strategy and judges the result.
-pub fn before_create(resource: &Resource, write: &WriteContext<'_>, new: &mut Value) -> Result<(), ApiError> {
+/// Sets what the server decides of a new object's metadata, its generated name included.
+pub fn fill_system_fields(write: &WriteContext<'_>, new: &mut Value) {
     let metadata = new.make(&["metadata"]).make_object();
     for name in ["deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "resourceVersion"] {
         metadata.remove(name);
@@ -24,6 +24,10 @@ pub fn before_create(resource: &Resource, write: &WriteContext<'_>, new: &mut Va
     if !base.is_empty() && metadata.get("name").and_then(Value::as_str).unwrap_or("").is_empty() {
         metadata.insert("name", unique::generate_name(&base));
     }
+}
+
+/// Runs the strategy on a new object and judges the result.
+pub fn before_create(resource: &Resource, write: &WriteContext<'_>, new: &mut Value) -> Result<(), ApiError> {
     write.strategy.prepare_for_create(&write.cx, new);
     let mut errors = ErrorList::new();
     let judge = |errors: &mut ErrorList| {

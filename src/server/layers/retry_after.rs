@@ -37,5 +37,5 @@ impl Layer for RetryAfter {
 pub fn exempt(cx: &Exchange) -> bool {
     let path = cx.path();
     ["/readyz", "/livez", "/healthz", "/metrics"].iter().any(|prefix| path.starts_with(prefix))
-        || cx.header("user-agent").starts_with("kenter/")
+        || ["kenter/", "kube-apiserver/"].iter().any(|own| cx.header("user-agent").starts_with(own))
 }

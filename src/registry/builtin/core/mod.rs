@@ -9,18 +9,24 @@ use crate::registry::{
 };
 
 mod config_map;
+mod endpoints;
 pub mod event;
 mod namespace;
 mod node;
 pub mod pod;
 mod pod_template;
 mod secret;
+pub mod service;
 mod service_account;
 
 /// Kinds with a strategy of another make than [`kind`](super::kind), or none.
 pub fn behaviour(wiring: &Wiring, plural: &str) -> Option<Behaviour> {
     match plural {
         "pods" => Some(pod::behaviour(wiring)),
+        "services" => Some(service::behaviour(&wiring.reader, &wiring.services)),
+        "endpoints" => {
+            Some(Behaviour::Stored { strategy: Arc::new(endpoints::EndpointsStrategy), lifecycle: None })
+        }
         "bindings" => Some(pod::bindings(wiring)),
         _ => None,
     }
@@ -45,6 +51,7 @@ pub fn subresource(wiring: &Wiring, plural: &str, name: &str) -> Option<Subresou
     match (plural, name) {
         ("pods", name) => pod::subresource(wiring, name),
         ("namespaces", "finalize") => Some(SubresourceBehaviour::Part(Arc::new(namespace::Finalize))),
+        ("services", "status") => Some(service::status(&wiring.services)),
         _ => None,
     }
 }

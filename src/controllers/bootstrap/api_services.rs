@@ -1,0 +1,200 @@
+//! An APIService for every group and version that this server serves itself (kubernetes
+//! `pkg/controlplane/apiserver/aggregator.go`, kube-aggregator `pkg/controllers/autoregister`, and the registration of
+//! custom resources in kubernetes `pkg/controlplane/controller/crdregistration`).
+
+use std::{
+    collections::{BTreeMap, HashSet},
+    sync::Arc,
+    time::Duration,
+};
+
+use futures_util::future::join_all;
+use parking_lot::Mutex;
+
+use super::Cluster;
+use crate::{
+    api::{ApiError, Meta},
+    json,
+    object::Value,
+};
+
+pub const HOOK: &str = "kube-apiserver-autoregistration";
+
+const GROUP: &str = "apiregistration.k8s.io";
+const PATH: &str = "/apis/apiregistration.k8s.io/v1/apiservices";
+const MANAGED: &str = "kube-aggregator.kubernetes.io/automanaged";
+/// Made once a process: deleted afterwards, it stays deleted.
+const ON_START: &str = "onstart";
+/// Kept as long as there is a definition behind it.
+const ALWAYS: &str = "true";
+const DEFINITIONS: (&str, &str) = ("apiextensions.k8s.io", "customresourcedefinitions");
+const PERIOD: Duration = Duration::from_secs(30);
+
+/// Group, version, priority of the group, priority of the version. What is not in it is served without an APIService.
+const PRIORITIES: &[(&str, &str, i64, i64)] = &[
+    ("", "v1", 18000, 1),
+    ("apps", "v1", 17800, 15),
+    ("events.k8s.io", "v1", 17750, 15),
+    ("events.k8s.io", "v1beta1", 17750, 5),
+    ("authentication.k8s.io", "v1", 17700, 15),
+    ("authorization.k8s.io", "v1", 17600, 15),
+    ("autoscaling", "v1", 17500, 15),
+    ("autoscaling", "v2", 17500, 30),
+    ("batch", "v1", 17400, 15),
+    ("certificates.k8s.io", "v1", 17300, 15),
+    ("certificates.k8s.io", "v1beta1", 17300, 9),
+    ("networking.k8s.io", "v1", 17200, 15),
+    ("networking.k8s.io", "v1beta1", 17200, 9),
+    ("policy", "v1", 17100, 15),
+    ("rbac.authorization.k8s.io", "v1", 17000, 15),
+    ("storage.k8s.io", "v1", 16800, 15),
+    ("storage.k8s.io", "v1beta1", 16800, 9),
+    ("apiextensions.k8s.io", "v1", 16700, 15),
+    ("admissionregistration.k8s.io", "v1", 16700, 15),
+    ("admissionregistration.k8s.io", "v1beta1", 16700, 12),
+    ("admissionregistration.k8s.io", "v1alpha1", 16700, 9),
+    ("scheduling.k8s.io", "v1", 16600, 15),
+    ("scheduling.k8s.io", "v1beta1", 16600, 9),
+    ("scheduling.k8s.io", "v1alpha3", 16600, 3),
+    ("coordination.k8s.io", "v1", 16500, 15),
+    ("coordination.k8s.io", "v1beta1", 16500, 13),
+    ("coordination.k8s.io", "v1alpha2", 16500, 12),
+    ("node.k8s.io", "v1", 16300, 15),
+    ("discovery.k8s.io", "v1", 16200, 15),
+    ("resource.k8s.io", "v1", 16200, 21),
+    ("resource.k8s.io", "v1beta2", 16200, 15),
+    ("resource.k8s.io", "v1beta1", 16200, 9),
+    ("resource.k8s.io", "v1alpha3", 16200, 1),
+    ("flowcontrol.apiserver.k8s.io", "v1", 16100, 21),
+    ("internal.apiserver.k8s.io", "v1alpha1", 16000, 9),
+    ("storagemigration.k8s.io", "v1", 15800, 15),
+    ("storagemigration.k8s.io", "v1beta1", 15800, 9),
+    ("lifecycle.k8s.io", "v1alpha1", 15700, 1),
+];
+
+const CUSTOM_GROUP_PRIORITY: i64 = 1000;
+const CUSTOM_VERSION_PRIORITY: i64 = 100;
+
+/// Makes and keeps APIServices, and knows whether those of the start are there.
+pub struct Registration {
+    cluster: Cluster,
+    /// Names that were there when the process started: a spec that differs is put right once.
+    found_at_start: HashSet<String>,
+    /// Names this process has made, or put right.
+    synced: Mutex<HashSet<String>>,
+}
+
+impl Registration {
+    pub fn new(cluster: Cluster) -> Arc<Self> {
+        let found = cluster.reader.list(GROUP, "apiservices", None);
+        let found_at_start = found.iter().map(|it| Meta::of(it).name().to_owned()).collect();
+        Arc::new(Self { cluster, found_at_start, synced: Mutex::default() })
+    }
+
+    /// Ends when everything that is served now has its APIService.
+    pub async fn ready(&self) {
+        let _ = super::until_done(super::FOREVER, HOOK, || self.pass()).await;
+    }
+
+    pub async fn run(self: Arc<Self>) {
+        self.cluster.keep(DEFINITIONS, PERIOD, HOOK, || self.pass()).await;
+    }
+
+    /// What is wrong with the APIServices of built-in groups and versions (the check `autoregister-completion`).
+    pub fn complete(&self) -> Result<(), String> {
+        let available = |name: &str| {
+            let service = self.cluster.reader.get(GROUP, "apiservices", "", name);
+            let conditions = service.as_deref().map_or(&[][..], |it| it.array_at(&["status", "conditions"]));
+            conditions.iter().any(|it| it.str_at(&["type"]) == "Available" && it.str_at(&["status"]) == "True")
+        };
+        // Seen once is enough: who takes one away later does not make the server unready.
+        let synced = self.synced.lock();
+        let missing: Vec<String> =
+            self.built_in().into_keys().filter(|name| !synced.contains(name) && !available(name)).collect();
+        if missing.is_empty() { Ok(()) } else { Err(format!("missing APIService: [{}]", missing.join(" "))) }
+    }
+
+    fn built_in(&self) -> BTreeMap<String, Value> {
+        let served = &self.cluster.settings().group_versions;
+        let wanted = PRIORITIES.iter().filter(|(group, version, ..)| served.iter().any(|(g, v)| g == group && v == version));
+        wanted.map(|(group, version, of_group, of_version)| spec(group, version, *of_group, *of_version)).collect()
+    }
+
+    fn custom(&self) -> BTreeMap<String, Value> {
+        let mut wanted = BTreeMap::new();
+        for definition in self.cluster.reader.list(DEFINITIONS.0, DEFINITIONS.1, None) {
+            let group = definition.str_at(&["spec", "group"]);
+            for version in definition.array_at(&["spec", "versions"]).iter().filter(|it| it.bool_at(&["served"])) {
+                let version = version.str_at(&["name"]);
+                let (name, spec) = spec(group, version, CUSTOM_GROUP_PRIORITY, CUSTOM_VERSION_PRIORITY);
+                wanted.insert(name, spec);
+            }
+        }
+        wanted
+    }
+
+    async fn pass(&self) -> Result<(), ApiError> {
+        let (built_in, custom) = (self.built_in(), self.custom());
+        let once = built_in.iter().map(|(name, spec)| self.ensure(name, spec, ON_START));
+        let always = custom.iter().filter(|(name, _)| !built_in.contains_key(*name));
+        let always = always.map(|(name, spec)| self.ensure(name, spec, ALWAYS));
+        let (once, always) = tokio::join!(join_all(once), join_all(always));
+        once.into_iter().chain(always).collect::<Result<(), _>>()?;
+        for service in self.cluster.reader.list(GROUP, "apiservices", None) {
+            let name = Meta::of(&service).name();
+            let spurious = !built_in.contains_key(name) && !custom.contains_key(name);
+            if spurious && self.manages(&service) {
+                self.cluster.delete(format!("{PATH}/{name}")).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether an APIService is this loop's to change: it made it, or one like it in an earlier process.
+    fn manages(&self, service: &Value) -> bool {
+        let name = Meta::of(service).name();
+        match Meta::of(service).label(MANAGED) {
+            Some(ALWAYS) => true,
+            Some(ON_START) => self.found_at_start.contains(name) && !self.synced.lock().contains(name),
+            _ => false,
+        }
+    }
+
+    async fn ensure(&self, name: &str, spec: &Value, managed: &'static str) -> Result<(), ApiError> {
+        let once = managed == ON_START;
+        if once && self.synced.lock().contains(name) {
+            return Ok(());
+        }
+        match self.cluster.reader.get(GROUP, "apiservices", "", name) {
+            None => {
+                let mut object = json!({
+                    "apiVersion": "apiregistration.k8s.io/v1",
+                    "kind": "APIService",
+                    "metadata": {"name": name},
+                    "spec": (spec.clone())
+                });
+                object.set(&["metadata", "labels", MANAGED], managed);
+                self.cluster.create(PATH, object).await?;
+            }
+            Some(found) if found.get("spec") != Some(spec) && self.manages(&found) => {
+                let mut object = (*found).clone();
+                object.set(&["spec"], spec.clone());
+                self.cluster.replace(format!("{PATH}/{name}"), object).await?;
+            }
+            Some(_) => {}
+        }
+        if once {
+            self.synced.lock().insert(name.to_owned());
+        }
+        Ok(())
+    }
+}
+
+/// Name and spec of a local APIService.
+fn spec(group: &str, version: &str, of_group: i64, of_version: i64) -> (String, Value) {
+    let mut spec = json!({"version": version, "groupPriorityMinimum": of_group, "versionPriority": of_version});
+    if !group.is_empty() {
+        spec.set(&["group"], group);
+    }
+    (format!("{version}.{group}"), spec)
+}
