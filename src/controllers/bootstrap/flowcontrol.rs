@@ -193,7 +193,7 @@ mod tests {
     #[test]
     fn the_data_has_upstreams_objects() {
         let count = |plural| wanted().iter().filter(|it| self::plural(it) == plural).count();
-        assert_eq!((count(LEVELS), count(SCHEMAS)), (8, 11 + 2));
+        assert_eq!((count(LEVELS), count(SCHEMAS)), (8, 11));
         assert_eq!(wanted().iter().filter(|it| it.bool_at(&["mandatory"])).count(), 4);
     }
 }
