@@ -28,8 +28,11 @@ pub trait ApiClient: Send + Sync {
     /// that is no success is the Status it came with.
     fn call(&self, method: http::Method, path: String, body: Option<Value>) -> BoxFuture<'_, Result<Value, ApiError>>;
 
-    /// Server-side apply; `path` has the query with `fieldManager` and `force`.
-    fn apply(&self, path: String, body: Value) -> BoxFuture<'_, Result<Value, ApiError>>;
+    /// Server-side apply; `path` has the query with `fieldManager` and `force`. Whoever tells kinds of patches apart has
+    /// its own.
+    fn apply(&self, path: String, body: Value) -> BoxFuture<'_, Result<Value, ApiError>> {
+        self.call(http::Method::PATCH, path, Some(body))
+    }
 }
 
 /// Tells controllers when to look again. What stands behind it is the watch cache's feed.
