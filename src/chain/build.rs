@@ -207,7 +207,7 @@ fn create_kube_apiserver(
     let observed = shared.clone();
     KubeServer {
         server: server("kube-apiserver", config, rows),
-        checks: checks(shared).into(),
+        checks: checks(options, shared).into(),
         metrics: shared.metrics,
         config_report: shared.config_report.clone(),
         observe: Arc::new(move |metrics| super::observe::observe(&observed, metrics)),
@@ -257,7 +257,7 @@ fn facts(options: &ValidatedOptions, shared: &Arc<Shared>, port: u16) -> discove
 }
 
 /// The checks in upstream's order (kubernetes: `/readyz?verbose`).
-fn checks(shared: &Arc<Shared>) -> Vec<Check> {
+fn checks(options: &ValidatedOptions, shared: &Arc<Shared>) -> Vec<Check> {
     let storage = |name: &'static str| {
         let storage = shared.storage.clone();
         Check::new(name, move || {
@@ -284,7 +284,8 @@ fn checks(shared: &Arc<Shared>) -> Vec<Check> {
         })
         .ready_only(),
     ];
-    checks.extend(shared.hooks.checks());
+    let grace_ends = shared.started + options.serving.livez_grace_period;
+    checks.extend(shared.hooks.checks().into_iter().map(|check| check.with_grace(grace_ends)));
     checks.push(
         Check::immediate("shutdown", move || {
             if lifecycle.shutdown_initiated.is_fired() { Err("process is shutting down".to_owned()) } else { Ok(()) }

@@ -1,6 +1,6 @@
 //! `/healthz`, `/livez`, `/readyz`: named checks in a fixed order (apiserver `pkg/server/healthz`).
 
-use std::{future::Future, pin::Pin, sync::Arc};
+use std::{future::Future, pin::Pin, sync::Arc, time::SystemTime};
 
 use super::{context::Exchange, http::Response, respond};
 
@@ -14,6 +14,8 @@ pub struct Check {
     pub healthz: bool,
     pub livez: bool,
     pub readyz: bool,
+    /// Until then `/livez` takes it for passed (`--livez-grace-period`).
+    pub grace_ends: Option<SystemTime>,
 }
 
 impl Check {
@@ -26,13 +28,26 @@ impl Check {
     }
 
     pub fn new(name: impl Into<Arc<str>>, run: impl Fn() -> CheckFuture + Send + Sync + 'static) -> Self {
-        Self { name: name.into(), run: Arc::new(run), healthz: true, livez: true, readyz: true }
+        Self { name: name.into(), run: Arc::new(run), healthz: true, livez: true, readyz: true, grace_ends: None }
     }
 
     /// Part of `/readyz` alone.
     pub fn ready_only(mut self) -> Self {
         (self.healthz, self.livez) = (false, false);
         self
+    }
+
+    /// Gives a process that has just begun the time until then before `/livez` asks.
+    pub fn with_grace(mut self, ends: SystemTime) -> Self {
+        self.grace_ends = Some(ends);
+        self
+    }
+
+    async fn ask(&self, endpoint: &str) -> Result<(), String> {
+        if endpoint == "livez" && self.grace_ends.is_some_and(|ends| SystemTime::now() < ends) {
+            return Ok(());
+        }
+        (self.run)().await
     }
 
     /// Not part of `/readyz`.
@@ -58,7 +73,7 @@ pub async fn answer(checks: &[Check], cx: &Exchange, path: &str) -> Option<Respo
     match rest.strip_prefix(endpoint)?.strip_prefix('/') {
         None => Some(all(&checks, cx, endpoint).await),
         Some(name) => match checks.iter().find(|check| &*check.name == name) {
-            Some(check) => Some(match (check.run)().await {
+            Some(check) => Some(match check.ask(endpoint).await {
                 Ok(()) => respond::text(200, "ok"),
                 Err(cause) => respond::text_error(500, &format!("internal server error: {cause}")),
             }),
@@ -78,7 +93,7 @@ async fn all(checks: &[&Check], cx: &Exchange, endpoint: &str) -> Response {
             lines.push_str(&format!("[+]{} excluded: ok\n", check.name));
             continue;
         }
-        match (check.run)().await {
+        match check.ask(endpoint).await {
             Ok(()) => lines.push_str(&format!("[+]{} ok\n", check.name)),
             Err(cause) => {
                 failed.push(format!("{}: {cause}", check.name));

@@ -8,6 +8,7 @@ use super::{NodeStreams, dial_failed, forwarded, joined, super::dialer::Authorit
 use crate::{
     api::ApiError,
     object::Value,
+    registry::builtin::core::service::resolve,
     server::{
         context::Exchange,
         endpoints::Scope,
@@ -72,22 +73,8 @@ impl NodeStreams {
     }
 
     fn service_destination(&self, scope: &Scope<'_>, scheme: &str, name: &str, port: &str) -> Result<Destination, ApiError> {
-        let service = self.reader.get("", "services", scope.namespace, name).ok_or_else(|| ApiError::not_found(scope.gr(), name))?;
-        let ports = service.array_at(&["spec", "ports"]);
-        let wanted = ports.iter().find(|it| port.is_empty() || it.str_at(&["name"]) == port || it.i64_at(&["port"]).is_some_and(|it| it.to_string() == port));
-        let unavailable = |why: String| ApiError::service_unavailable(why);
-        let wanted = wanted.ok_or_else(|| unavailable(format!("no service port {} found for service {}", crate::api::field::quote(port), crate::api::field::quote(name))))?;
-        let port_name = wanted.str_at(&["name"]);
-        let endpoints = self.reader.get("", "endpoints", scope.namespace, name);
-        let endpoints = endpoints.ok_or_else(|| ApiError::not_found(crate::api::status::GroupResource::new("", "endpoints"), name))?;
-        for subset in endpoints.array_at(&["subsets"]) {
-            let port = subset.array_at(&["ports"]).iter().find(|it| it.str_at(&["name"]) == port_name).and_then(|it| it.i64_at(&["port"]));
-            let address = subset.array_at(&["addresses"]).first().map(|it| it.str_at(&["ip"]));
-            if let (Some(port), Some(ip)) = (port, address) {
-                return destination(scheme, ip, u16::try_from(port).unwrap_or(0));
-            }
-        }
-        Err(unavailable(format!("no endpoints available for service {}", crate::api::field::quote(name))))
+        let (ip, port) = resolve::proxied(&*self.reader, scope.namespace, name, port)?;
+        destination(scheme, &ip, port)
     }
 
     fn node_destination(&self, name: &str, port: &str) -> Result<Destination, ApiError> {

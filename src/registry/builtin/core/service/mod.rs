@@ -10,6 +10,7 @@ mod addresses;
 mod allocate;
 mod families;
 mod ports;
+pub mod resolve;
 mod strategy;
 mod validation;
 mod view;
