@@ -49,7 +49,13 @@ pub fn before_create(resource: &Resource, write: &WriteContext<'_>, new: &mut Va
 /// Keeps what an update may not change, runs the strategy and judges the result.
 pub fn before_update(resource: &Resource, write: &WriteContext<'_>, new: &mut Value, old: &Value) -> Result<(), ApiError> {
     let metadata = new.make(&["metadata"]).make_object();
-    for (name, always) in [("generation", true), ("creationTimestamp", false), ("uid", false), ("deletionTimestamp", false), ("deletionGracePeriodSeconds", false)] {
+    // These stay what they were once they are set, whatever is given.
+    for name in ["creationTimestamp", "deletionTimestamp"] {
+        if let Some(kept) = old.at(&["metadata", name]).filter(|kept| !kept.is_null()) {
+            metadata.insert(name, kept.clone());
+        }
+    }
+    for (name, always) in [("generation", true), ("uid", false), ("deletionGracePeriodSeconds", false)] {
         let kept = old.at(&["metadata", name]);
         let given = metadata.get(name).is_some_and(|it| !it.is_null() && it.as_str() != Some(""));
         match kept {

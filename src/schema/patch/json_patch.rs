@@ -89,6 +89,16 @@ impl JsonPatch {
         Ok((Self(operations.into_iter().map(Operation::read).collect()), problems))
     }
 
+    /// The ways to the containers that the operations look into.
+    pub(super) fn paths(&self) -> impl Iterator<Item = Vec<String>> {
+        let texts = self.0.iter().flat_map(|operation| [operation.path.as_deref(), operation.from.as_deref()]);
+        texts.flatten().map(|path| {
+            let mut names: Vec<String> = path.split('/').skip(1).map(unescape).collect();
+            names.pop();
+            names
+        })
+    }
+
     /// Applies all operations, or none. Not atomic in `doc`, which is consumed.
     pub fn apply(&self, doc: Value) -> Result<Value, PatchError> {
         let mut document = Document { root: doc, copied: 0, visits: MAX_VISITED };

@@ -9,6 +9,7 @@ mod error;
 pub mod go_print;
 mod json_patch;
 mod merge_patch;
+mod shown;
 mod strategic;
 #[cfg(test)]
 mod tests;
@@ -16,4 +17,5 @@ mod tests;
 pub use error::PatchError;
 pub use json_patch::{JsonPatch, MAX_COPIED_BYTES, MAX_OPERATIONS};
 pub use merge_patch::{merge_patch, parse_merge_patch};
+pub use shown::{Opened, show_patched};
 pub use strategic::{convert_types, parse_strategic_patch, strategic_merge};

@@ -150,3 +150,22 @@ fn lists_of_ten_thousand_items_merge_by_key() {
     let merged = strategic_merge(builtin(), ty, original, patch.as_object().unwrap()).unwrap();
     assert_eq!(merged.array_at(&["spec", "containers"]).len(), 15_000);
 }
+
+#[test]
+fn a_refused_result_is_shown_as_go_would_print_it() {
+    let ty = builtin().kind("", "v1", "ConfigMap").unwrap();
+    let patch = json(r#"{"data":{"k":1}}"#);
+    let value = json(
+        r#"{"apiVersion":"v1","data":{"k":1,"n":"w"},"kind":"ConfigMap","metadata":{"creationTimestamp":"t","labels":{"l":"m"},
+        "managedFields":[{"apiVersion":"v1","fieldsType":"FieldsV1","fieldsV1":{"f:data":{}},"manager":"m","operation":"Update","time":"t"}],
+        "name":"a","namespace":"n","resourceVersion":"1","uid":"u"}}"#,
+    );
+    let wanted = r#"{"apiVersion":"v1","data":{"k":1,"n":"w"},"kind":"ConfigMap","metadata":{"name":"a","namespace":"n","uid":"u","resourceVersion":"1","creationTimestamp":"t","labels":{"l":"m"},"managedFields":[{"manager":"m","operation":"Update","apiVersion":"v1","time":"t","fieldsType":"FieldsV1","fieldsV1":{"f:data":{}}}]}}"#;
+    assert_eq!(show_patched(builtin(), ty, &value, &Opened::by_merge(&patch)), wanted);
+    let (patch, _) = JsonPatch::parse(br#"[{"op":"replace","path":"/metadata/name","value":"a"}]"#, false).unwrap();
+    let opened = show_patched(builtin(), ty, &value, &Opened::by_operations(&patch));
+    assert!(
+        opened.contains(r#""metadata":{"creationTimestamp":"t","labels":{"l":"m"},"managedFields":[{"manager""#),
+        "{opened}"
+    );
+}

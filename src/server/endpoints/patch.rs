@@ -18,7 +18,7 @@ use crate::{
     object::{Map, Value, parse_reporting_duplicates, yaml},
     schema::{
         ownership::{ApplyContext, apply},
-        patch::{JsonPatch, convert_types, go_print, merge_patch, parse_merge_patch, parse_strategic_patch, strategic_merge},
+        patch::{JsonPatch, Opened, convert_types, go_print, merge_patch, parse_merge_patch, parse_strategic_patch, show_patched, strategic_merge},
     },
     server::{
         context::{Exchange, Warnings},
@@ -158,12 +158,18 @@ impl<'a> Patch<'a> {
         let old = old.ok_or_else(|| ApiError::not_found(scope.gr(), scope.name))?;
         let kind = self.kind();
         let change = self.change.as_ref().map_err(Clone::clone)?;
+        let (table, ty) = self.typed()?;
         let mut converted = Ok(());
         let (mut new, shown): (Value, Box<dyn Fn(&Value) -> String>) = match change {
-            Change::Json(patch) => (patch.apply(old.clone())?, Box::new(crate::object::to_string)),
-            Change::Merge(patch) => (merge_patch(old.clone(), patch)?, Box::new(crate::object::to_string)),
+            Change::Json(patch) => {
+                let shown = move |new: &Value| show_patched(table, ty, new, &Opened::by_operations(patch));
+                (patch.apply(old.clone())?, Box::new(shown))
+            }
+            Change::Merge(patch) => {
+                let shown = move |new: &Value| show_patched(table, ty, new, &Opened::by_merge(patch));
+                (merge_patch(old.clone(), patch)?, Box::new(shown))
+            }
             Change::Strategic(patch) => {
-                let (table, ty) = self.typed()?;
                 let mut merged = strategic_merge(table, ty, old.clone(), patch)?;
                 converted = convert_types(table, ty, &mut merged);
                 (merged, Box::new(move |_| go_print::plain_map(patch)))
@@ -180,6 +186,7 @@ impl<'a> Patch<'a> {
         if new.as_object().is_none() {
             return Err(refuse_plain(&format!("json: cannot unmarshal {} into Go value of type {}", new.json_type(), kind.kind)));
         }
+        self.complete_type(&mut new).map_err(|cause| refuse_plain(&cause))?;
         let unknown = converted.and_then(|()| self.decode(&mut new)).map_err(|cause| refuse_plain(&cause))?;
         let mut problems = self.problems.clone();
         problems.extend(unknown);
@@ -191,7 +198,7 @@ impl<'a> Patch<'a> {
             _ => {}
         }
         self.default(&mut new);
-        self.check_identity(&new)?;
+        self.settle_identity(&mut new)?;
         Ok(new)
     }
 
@@ -219,30 +226,65 @@ impl<'a> Patch<'a> {
         }
     }
 
-    /// A patch may not turn one object into another.
-    fn check_identity(&self, new: &Value) -> Result<(), ApiError> {
-        let (scope, meta) = (self.scope, Meta::of(new));
-        let version = new.str_at(&["apiVersion"]);
+    /// Gives a patched object the kind and version of the endpoint, which a patch may take away but not change. (A
+    /// strategic one may, to no effect.)
+    ///
+    /// # Errors
+    /// What decoding says of the other kind.
+    fn complete_type(&self, new: &mut Value) -> Result<(), String> {
         let kind = self.kind();
-        if version != kind.api_version() || new.str_at(&["kind"]) != kind.kind {
-            return Err(ApiError::bad_request(format!(
-                "the API version in the data ({version}) does not match the expected API version ({})",
-                kind.api_version()
-            )));
+        let expected = (kind.api_version(), kind.kind);
+        let strategic = matches!(self.change, Ok(Change::Strategic(_)));
+        let given = |name: &str, expected: &str| match new.str_at(&[name]) {
+            "" => expected.to_owned(),
+            _ if strategic => expected.to_owned(),
+            given => given.to_owned(),
+        };
+        let (version, name) = (given("apiVersion", &expected.0), given("kind", expected.1));
+        if let (Some(Value::Str(_) | Value::Null) | None, Some(Value::Str(_) | Value::Null) | None) = (new.get("apiVersion"), new.get("kind")) {
+            new.set(&["apiVersion"], version.as_str());
+            new.set(&["kind"], name.as_str());
         }
-        if meta.name() != scope.name {
-            return Err(ApiError::bad_request(format!(
-                "the name of the object ({}) does not match the name on the URL ({})",
-                meta.name(),
-                scope.name
-            )));
+        if (version.as_str(), name.as_str()) == (expected.0.as_str(), expected.1) {
+            return Ok(());
         }
-        if scope.resource.namespaced && meta.namespace() != scope.namespace {
-            return Err(ApiError::bad_request(format!(
-                "the namespace of the object ({}) does not match the namespace on the URL ({})",
-                meta.namespace(),
-                scope.namespace
-            )));
+        let (group, short) = version.rsplit_once('/').unwrap_or(("", &version));
+        let other = Kind { group, version: short, kind: &name };
+        body::decode_builtin(other, &mut new.clone(), None).map_err(|cause| match cause.starts_with("no kind ") {
+            true => format!("{cause} in scheme \"pkg/runtime/scheme.go:111\""),
+            false => cause,
+        })?;
+        Err(format!("unable to decode {group}/{short}, Kind={name} into *{}.{}", kind.version, kind.kind))
+    }
+
+    /// Checks that a patch has not turned one object into another; a namespace that it took away comes back.
+    fn settle_identity(&self, new: &mut Value) -> Result<(), ApiError> {
+        let scope = self.scope;
+        match Meta::of(new).name() {
+            "" => {
+                return Err(ApiError::bad_request(format!(
+                    "the name of the object ({} based on URL) was undeterminable: name must be provided",
+                    scope.name
+                )));
+            }
+            name if name != scope.name => {
+                return Err(ApiError::bad_request(format!(
+                    "the name of the object ({name}) does not match the name on the URL ({})",
+                    scope.name
+                )));
+            }
+            _ => {}
+        }
+        if scope.resource.namespaced {
+            match Meta::of(new).namespace() {
+                "" => new.set(&["metadata", "namespace"], scope.namespace),
+                given if given != scope.namespace => {
+                    return Err(ApiError::bad_request(
+                        "the namespace of the provided object does not match the namespace sent on the request",
+                    ));
+                }
+                _ => {}
+            }
         }
         Ok(())
     }
@@ -281,24 +323,7 @@ impl<'a> Patch<'a> {
             apply(table, ty, old, &config, &context)
         })?;
         let Some(mut object) = result else { return Ok(None) };
-        if scope.resource.namespaced {
-            match Meta::of(&object).namespace() {
-                "" => object.set(&["metadata", "namespace"], scope.namespace),
-                given if given != scope.namespace => {
-                    return Err(ApiError::bad_request(
-                        "the namespace of the provided object does not match the namespace sent on the request",
-                    ));
-                }
-                _ => {}
-            }
-        }
-        if Meta::of(&object).name().is_empty() {
-            return Err(ApiError::bad_request(format!(
-                "the name of the object ({} based on URL) was undeterminable: name must be provided",
-                scope.name
-            )));
-        }
-        self.check_identity(&object)?;
+        self.settle_identity(&mut object)?;
         Ok(Some(object))
     }
 }
