@@ -3,6 +3,7 @@
 
 use super::{
     binding::{Anything, write_context},
+    eviction::{MAX_ATTEMPTS, PAUSE},
     view::{items, text},
 };
 use crate::{
@@ -65,17 +66,19 @@ impl DisruptionBudgets<'_> {
             _ => &DefaultStrategy,
         };
         let mut consumption = Consumption { pod, dry_run: self.dry_run, now: format_time(self.cx.now) };
-        let write = write_context(self.cx, &store, strategy, self.dry_run);
-        match store.update(budget, write, &mut consumption, &Anything, false).await {
-            Err(error) if error.reason == Reason::Conflict => {
-                let why = format!(
-                    "couldn't update PodDisruptionBudget {} due to conflicts",
-                    crate::api::field::quote(budget)
-                );
-                Err(ApiError::timeout(&why, 10))
+        for attempt in 1..=MAX_ATTEMPTS {
+            let write = write_context(self.cx, &store, strategy, self.dry_run);
+            match store.update(budget, write, &mut consumption, &Anything, false).await {
+                Err(error) if error.reason == Reason::Conflict => {
+                    if attempt < MAX_ATTEMPTS {
+                        tokio::time::sleep(PAUSE).await;
+                    }
+                }
+                other => return other.map(drop),
             }
-            other => other.map(drop),
         }
+        let budget = crate::api::field::quote(budget);
+        Err(ApiError::timeout(&format!("couldn't update PodDisruptionBudget {budget} due to conflicts"), 10))
     }
 }
 
@@ -101,7 +104,6 @@ impl Consumption<'_> {
     fn consume(&self, budget: &Value) -> Result<Value, ApiError> {
         check(budget)?;
         let mut budget = budget.clone();
-        budget.remove_at(&["metadata", "resourceVersion"]);
         let left = budget.i64_at(&["status", "disruptionsAllowed"]).unwrap_or(0) - 1;
         budget.set(&["status", "disruptionsAllowed"], left);
         if left == 0 {

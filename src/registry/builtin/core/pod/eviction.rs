@@ -24,9 +24,9 @@ use crate::{
     },
 };
 
-/// How often a pod that changes meanwhile is looked at again, and how long apart.
-const MAX_ATTEMPTS: usize = 20;
-const PAUSE: Duration = Duration::from_millis(500);
+/// How often what changes meanwhile is looked at again, and how long apart (upstream EvictionsRetry).
+pub const MAX_ATTEMPTS: usize = 20;
+pub const PAUSE: Duration = Duration::from_millis(500);
 
 /// `POST pods/{name}/eviction`.
 pub struct Eviction {

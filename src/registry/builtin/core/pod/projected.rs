@@ -4,8 +4,8 @@ use std::collections::HashSet;
 
 use super::{
     env::{validate_field_ref, validate_resource_field_ref},
+    internal::shown,
     options::PodOptions,
-    shown::{CLUSTER_TRUST_BUNDLE, shown},
     view::{given, items, map, text},
     volumes::{require, validate_key_to_path, validate_mode},
 };
@@ -147,7 +147,7 @@ fn validate_trust_bundle<'v>(bundle: &'v Value, path: &Path<'_>, taken: &mut Tak
     match (name, signer) {
         (Some(_), Some(_)) => {
             let why = "only one of name and signerName may be used";
-            errors.push(FieldError::invalid_shown(path, shown(bundle, CLUSTER_TRUST_BUNDLE), why));
+            errors.push(FieldError::invalid_shown(path, shown(bundle, "ClusterTrustBundleProjection"), why));
         }
         (Some(name), None) => {
             let at = path.child("name");

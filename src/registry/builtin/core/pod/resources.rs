@@ -3,12 +3,12 @@
 use std::{cmp::Ordering, collections::BTreeSet};
 
 use super::{
+    internal::shown,
     options::PodOptions,
     quantities::{
         self, List, aggregate, amount, is_extended, is_huge_pages, is_native, is_overcommit_allowed, is_pod_level,
         quantity,
     },
-    shown::{RESOURCE_CLAIM, shown},
     view::{given, items, map, os, text},
 };
 use crate::{
@@ -266,7 +266,7 @@ pub fn validate_resource_claims(spec: &Value, mirror: bool, path: &Path<'_>, err
             _ => "at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified",
         };
         if !why.is_empty() {
-            errors.push(FieldError::invalid_shown(&path, shown(claim, RESOURCE_CLAIM), why));
+            errors.push(FieldError::invalid_shown(&path, shown(claim, "PodResourceClaim"), why));
         }
         for key in references {
             if let Some(name) = given(claim, key).and_then(Value::as_str) {

@@ -5,8 +5,8 @@ use std::{collections::HashSet, sync::LazyLock};
 use regex::Regex;
 
 use super::{
+    internal::shown,
     options::PodOptions,
-    shown::{PROFILE, SECURITY_CONTEXT, shown},
     view::{given, items, os, text, visit_containers},
 };
 use crate::{
@@ -87,7 +87,7 @@ fn validate_seccomp(context: &Value, path: &Path<'_>, errors: &mut ErrorList) {
         // The whole profile is shown, as upstream does.
         (_, Some(_)) => {
             let why = "can only be set when seccomp type is Localhost";
-            errors.push(FieldError::invalid_shown(&at, shown(profile, PROFILE), why));
+            errors.push(FieldError::invalid_shown(&at, shown(profile, "SeccompProfile"), why));
         }
         _ => {}
     }
@@ -146,7 +146,7 @@ pub fn validate_security_context(
     validate_seccomp(context, path, errors);
     if context.get("allowPrivilegeEscalation").and_then(Value::as_bool) == Some(false) {
         let mut refuse = |why: &str| {
-            errors.push(FieldError::invalid_shown(path, shown(context, SECURITY_CONTEXT), why));
+            errors.push(FieldError::invalid_shown(path, shown(context, "SecurityContext"), why));
         };
         if privileged {
             refuse("cannot set `allowPrivilegeEscalation` to false and `privileged` to true");

@@ -3,9 +3,9 @@
 use std::collections::{HashMap, HashSet, VecDeque};
 
 use super::{
+    internal::shown,
     options::PodOptions,
     quantities::amount,
-    shown::{IPS, shown},
     update::{take_member, validate_annotation_update},
     view::{given, items, map, os, text},
 };
@@ -285,7 +285,7 @@ fn validate_addresses(status: &Value, was: &Value, list: &str, errors: &mut Erro
     let six = parsed.iter().flatten().any(|ip| ip.is_ipv6());
     let four = parsed.iter().flatten().any(|ip| ip.is_ipv4());
     if !(six && four) || addresses.len() > 2 {
-        let shown = shown(status.get(list).unwrap_or(&Value::Null), IPS);
+        let shown = shown(status.get(list).unwrap_or(&Value::Null), "[PodIP");
         errors.push(FieldError::invalid_shown(&path, shown, "may specify no more than one IP for each IP family"));
     }
 }
@@ -302,7 +302,7 @@ fn validate_pod_ips(status: &Value, was: &Value, errors: &mut ErrorList) {
         }
         None if one.is_empty() => {}
         _ => {
-            let shown = shown(status.get("podIPs").unwrap_or(&Value::Null), IPS);
+            let shown = shown(status.get("podIPs").unwrap_or(&Value::Null), "[PodIP");
             let why = "podIP and podIPs must either both be set or both be unset";
             errors.push(FieldError::invalid_shown(&path, shown, why));
         }

@@ -3,10 +3,10 @@
 use super::{
     annotations::validate_annotation_changes,
     difference::unified,
+    internal::shown,
     options::PodOptions,
     quantities::{same, same_member},
     scheduling::validate_tolerations,
-    shown::{NODE_SELECTOR_TERM, NODE_SELECTOR_TERMS, shown},
     spec::MAX_DEADLINE,
     view::{annotations, given, items, map, text},
 };
@@ -64,7 +64,7 @@ pub fn validate_spec_update(new: &Value, old: &Value, options: PodOptions, error
         validate_gated(&mut munged, old, errors);
     }
     if !same(&munged, old) {
-        let why = format!("{UPDATABLE}\n{}", unified(old, &munged));
+        let why = format!("{UPDATABLE}\n{}", unified(old, &munged, "PodSpec"));
         errors.push(FieldError::forbidden(&SPEC, &why));
     }
 }
@@ -204,13 +204,13 @@ fn validate_node_affinity_change(new: Option<&Value>, old: Option<&Value>, error
     let new_terms = new.as_array().unwrap_or(&[]);
     if old.len() != new_terms.len() {
         let why = "no additions/deletions to non-empty NodeSelectorTerms list are allowed";
-        errors.push(FieldError::invalid_shown(&path, shown(&new, NODE_SELECTOR_TERMS), why));
+        errors.push(FieldError::invalid_shown(&path, shown(&new, "[NodeSelectorTerm"), why));
         return;
     }
     for (index, (new, old)) in new_terms.iter().zip(old).enumerate() {
         if !has_only_additions(new, old) {
             let why = "only additions are allowed (no mutations or deletions)";
-            errors.push(FieldError::invalid_shown(&path.index(index), shown(new, NODE_SELECTOR_TERM), why));
+            errors.push(FieldError::invalid_shown(&path.index(index), shown(new, "NodeSelectorTerm"), why));
         }
     }
 }
@@ -237,7 +237,10 @@ pub fn validate_ephemeral_update(new: &Value, old: &Value, errors: &mut ErrorLis
                 errors.push(FieldError::forbidden(&path, &why));
             }
             Some(new) if !same(old, new) => {
-                let why = format!("existing ephemeral containers {quoted} may not be changed\n{}", unified(old, new));
+                let why = format!(
+                    "existing ephemeral containers {quoted} may not be changed\n{}",
+                    unified(old, new, "EphemeralContainer")
+                );
                 errors.push(FieldError::forbidden(&path, &why));
             }
             Some(_) => {}
