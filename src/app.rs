@@ -243,7 +243,7 @@ async fn shut_down(running: &Running, stop: &mut Stop) {
         }
         lifecycle.drained(options.serving.request_timeout).await;
         lifecycle.in_flight_drained.fire();
-        listeners.drain(CLOSE_GRACE).await;
+        listeners.drain(CLOSE_GRACE.max(options.serving.shutdown_watch_termination_grace_period)).await;
     };
     tokio::select! {
         () = orderly => {}

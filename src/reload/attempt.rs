@@ -9,7 +9,7 @@ use super::{
     Reloader, catalogue,
     diff::{Class, Plan, diff},
     report::Report,
-    window::{Hands, Window},
+    window::{Hands, Window, retire},
 };
 use crate::{
     app,
@@ -173,6 +173,7 @@ impl Reloader {
         // A store that was moved is never moved back by itself.
         if reopened || observe.is_zero() {
             hands.finish();
+            retire(&old);
         } else {
             self.window = Some(Window::new(old, old_own, hands, observe));
         }

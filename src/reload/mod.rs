@@ -11,6 +11,8 @@ pub mod client;
 pub mod diff;
 pub mod probe;
 mod report;
+#[cfg(test)]
+mod tests;
 mod watcher;
 mod window;
 

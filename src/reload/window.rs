@@ -41,9 +41,10 @@ impl Window {
         }
     }
 
-    /// Retires the old generation: its listeners close, its requests end by themselves.
+    /// Retires the old generation: its listeners close, its requests end by themselves within its grace.
     pub fn finish(self) {
         self.hands.finish();
+        retire(&self.old);
     }
 
     /// The old generation serves again; nothing is rebuilt, so this cannot fail.
@@ -51,7 +52,22 @@ impl Window {
         self.hands.listeners.back();
         self.hands.admin.back();
         app::commit(&running.shared, &running.current, &self.old);
-        running.generation = self.old;
+        let retired = std::mem::replace(&mut running.generation, self.old);
+        retire(&retired);
         running.own = self.own;
     }
+}
+
+/// Requests that began in a generation have its grace to get their answer; what is longer (watches, streams) has left it
+/// with its first byte.
+pub fn retire(generation: &Generation) {
+    let grace = generation.options.reload.grace;
+    let stack = Arc::downgrade(&generation.stack);
+    tokio::spawn(async move {
+        tokio::time::sleep(grace).await;
+        if let Some(stack) = stack.upgrade() {
+            tracing::warn!("requests of a retired configuration are cut");
+            stack.cut();
+        }
+    });
 }

@@ -2,11 +2,13 @@
 
 use std::{future::Future, pin::Pin, sync::Arc};
 
+use tokio::sync::watch;
+
 use super::{
     context::Exchange,
     current::{Serve, ServeFuture},
     http::{Request, Response},
-    layers,
+    layers, respond,
 };
 
 pub type LayerFuture<'a> = Pin<Box<dyn Future<Output = Response> + Send + 'a>>;
@@ -44,6 +46,8 @@ pub struct Stack {
     layers: Vec<Box<dyn Layer>>,
     end: Box<dyn End>,
     max_body_bytes: usize,
+    /// What still runs in here ends.
+    cut: watch::Sender<bool>,
 }
 
 /// What the layers are made of; see each layer for what it does with its part.
@@ -110,12 +114,22 @@ impl Stack {
         all.push(Box::new(parts.in_flight));
         // and whether they may.
         all.push(Box::new(parts.authorization));
-        Self { layers: all, end, max_body_bytes: parts.max_body_bytes }
+        Self { layers: all, end, max_body_bytes: parts.max_body_bytes, cut: watch::Sender::new(false) }
     }
 
     /// The order, for the snapshot test and for people.
     pub fn names(&self) -> Vec<&'static str> {
         self.layers.iter().map(|layer| layer.name()).collect()
+    }
+
+    /// Ends the requests that have no answer yet: the grace of a retired configuration is over.
+    pub fn cut(&self) {
+        self.cut.send_replace(true);
+    }
+
+    async fn is_cut(&self) {
+        // The sender lives in `self`, so waiting cannot fail.
+        let _ = self.cut.subscribe().wait_for(|cut| *cut).await;
     }
 
     pub async fn run(&self, request: Request) -> Response {
@@ -139,6 +153,14 @@ pub struct Served(pub Arc<Stack>);
 impl Serve for Served {
     fn serve(&self, request: Request) -> ServeFuture {
         let stack = self.0.clone();
-        Box::pin(async move { stack.run(request).await })
+        Box::pin(async move {
+            tokio::select! {
+                biased;
+                response = stack.run(request) => response,
+                () = stack.is_cut() => {
+                    respond::text_error(503, "the configuration that this request began in was retired; try again")
+                }
+            }
+        })
     }
 }

@@ -7,7 +7,7 @@ use std::sync::{
 
 use kenter::json;
 
-use crate::support::{CONFIG_MAPS, Client, Daemon, config_map, eventually, free_port};
+use crate::support::{CONFIG_MAPS, Client, Daemon, config_map, eventually, free_port, tls::Begun};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_port_changes_while_both_serve_and_nothing_is_closed() {
@@ -34,7 +34,7 @@ async fn a_port_changes_while_both_serve_and_nothing_is_closed() {
     eventually("the old port is closed", || async { gone.try_get("/readyz").await.is_none() }).await;
     daemon.port = after;
     assert_eq!(daemon.client().post(CONFIG_MAPS, &config_map("a", "1")).await.status, 201);
-    assert_eq!(watch.next().await.expect("the watch goes on").str_at(&["object", "metadata", "name"]), "a");
+    while watch.next().await.expect("the watch goes on").str_at(&["object", "metadata", "name"]) != "a" {}
     assert_eq!(old.get(CONFIG_MAPS).await.status, 200, "an open connection goes on");
 }
 
@@ -128,6 +128,27 @@ async fn log_level_and_admission_change_without_a_restart() {
     daemon.write("kenter.toml", "");
     assert_eq!(daemon.reload().await.0, 0);
     assert_eq!(client.post(nowhere, &config_map("b", "1")).await.status, 404);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_goes_on_in_the_configuration_it_began_in_until_that_ones_grace_is_over() {
+    let daemon = Daemon::start(&[]).await;
+    let running = || async { daemon.metric("apiserver_current_inflight_requests{request_kind=\"mutating\"}").await };
+    let body = kenter::object::to_string(&config_map("slow", "x"));
+    daemon.write("kenter.toml", "[reload]\nobserve = '0s'\n");
+    assert_eq!(daemon.reload().await.0, 0);
+    let begun = Begun::post(daemon.port, CONFIG_MAPS, &body).await;
+    eventually("the request is running", || async { running().await >= 1.0 }).await;
+    // The grace of the one it runs in is a minute.
+    daemon.write("kenter.toml", "[reload]\nobserve = '0s'\ngrace = '0s'\n");
+    assert_eq!(daemon.reload().await.0, 0);
+    assert_eq!(begun.finish().await, 201);
+    // And now there is none.
+    let begun = Begun::post(daemon.port, CONFIG_MAPS, &body).await;
+    eventually("the request is running", || async { running().await >= 1.0 }).await;
+    daemon.write("kenter.toml", "[reload]\nobserve = '0s'\n");
+    assert_eq!(daemon.reload().await.0, 0);
+    assert_eq!(begun.answer().await, 503);
 }
 
 const WARM_UP: u32 = 30;

@@ -124,9 +124,13 @@ impl Daemon {
         daemon
     }
 
+    /// Makes the namespace `it` and waits until controllers have put into it what they put into each.
     pub async fn make_namespace(&self) {
+        let client = self.client();
         let namespace = kenter::json!({ "metadata": { "name": "it" } });
-        assert_eq!(self.client().post("/api/v1/namespaces", &namespace).await.status, 201);
+        assert_eq!(client.post("/api/v1/namespaces", &namespace).await.status, 201);
+        let given = format!("{CONFIG_MAPS}/kube-root-ca.crt");
+        eventually("the namespace has its authority", || async { client.get(&given).await.status == 200 }).await;
     }
 
     /// Starts the process again in the same folder, after it was ended.

@@ -9,7 +9,11 @@ use rustls::{
     crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature},
 };
 use rustls_pki_types::{CertificateDer, ServerName, UnixTime, pem::PemObject};
-use tokio::net::TcpStream;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+};
+use tokio_rustls::client::TlsStream;
 
 /// A key that certificates are made for.
 pub struct Key(KeyPair);
@@ -38,6 +42,12 @@ pub async fn shows(port: u16, certificate: &str) -> bool {
 }
 
 async fn shown(port: u16) -> Option<CertificateDer<'static>> {
+    let stream = connect(port).await?;
+    stream.get_ref().1.peer_certificates()?.first().cloned().map(CertificateDer::into_owned)
+}
+
+/// A connection of HTTP/1.1 to be written by hand; `None` where there is none to be had.
+pub async fn connect(port: u16) -> Option<TlsStream<TcpStream>> {
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let config = ClientConfig::builder_with_provider(provider.clone())
         .with_safe_default_protocol_versions()
@@ -47,8 +57,47 @@ async fn shown(port: u16) -> Option<CertificateDer<'static>> {
         .with_no_client_auth();
     let stream = TcpStream::connect(("127.0.0.1", port)).await.ok()?;
     let name = ServerName::try_from("localhost").expect("a name");
-    let stream = tokio_rustls::TlsConnector::from(Arc::new(config)).connect(name, stream).await.ok()?;
-    stream.get_ref().1.peer_certificates()?.first().cloned().map(CertificateDer::into_owned)
+    tokio_rustls::TlsConnector::from(Arc::new(config)).connect(name, stream).await.ok()
+}
+
+/// A request of which only the beginning was sent.
+pub struct Begun {
+    stream: TlsStream<TcpStream>,
+    rest: Vec<u8>,
+}
+
+impl Begun {
+    /// Sends the head of a POST and one byte of its body.
+    pub async fn post(port: u16, path: &str, body: &str) -> Self {
+        let mut stream = connect(port).await.expect("a connection");
+        let (token, length) = (super::ADMIN, body.len());
+        let head = format!(
+            "POST {path} HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {token}\r\n\
+             content-type: application/json\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n"
+        );
+        let (first, rest) = body.as_bytes().split_at(1);
+        stream.write_all(&[head.as_bytes(), first].concat()).await.expect("written");
+        stream.flush().await.expect("sent");
+        Self { stream, rest: rest.to_vec() }
+    }
+
+    /// Sends the rest; the answer's status.
+    pub async fn finish(mut self) -> u16 {
+        let rest = std::mem::take(&mut self.rest);
+        self.stream.write_all(&rest).await.expect("written");
+        self.stream.flush().await.expect("sent");
+        self.answer().await
+    }
+
+    /// Waits for the answer; its status.
+    pub async fn answer(mut self) -> u16 {
+        let mut answer = Vec::new();
+        // A server need not say goodbye after its answer.
+        let reading = self.stream.read_to_end(&mut answer);
+        let _ = tokio::time::timeout(super::PATIENCE, reading).await.expect("an answer in time");
+        let text = String::from_utf8_lossy(&answer);
+        text.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or_else(|| panic!("no answer: {text:?}"))
+    }
 }
 
 #[derive(Debug)]
