@@ -179,7 +179,8 @@ fn hostile_quantities_cost_no_more_than_their_text() {
             sum.add(operand);
             sum.sub(operand);
             sum.round_up(-3);
-            assert!(sum.to_string().len() < 6000 && sum.value() <= i64::MAX && !sum.approximate_f64().is_nan());
+            let _ = sum.value();
+            assert!(sum.to_string().len() < 6000 && !sum.approximate_f64().is_nan());
         }
     }
     assert!(Quantity::parse(&"9".repeat(2000)).is_err());

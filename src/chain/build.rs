@@ -299,7 +299,7 @@ fn layers_around(config: &KubeApiServerConfig, options: &ValidatedOptions, share
     let serving = &options.serving;
     let parts = StackParts {
         hsts: layers::Hsts::new(&serving.strict_transport_security_directives),
-        goaway: (serving.goaway_chance > 0.0).then(|| layers::Goaway(serving.goaway_chance)),
+        goaway: (serving.goaway_chance > 0.0).then_some(layers::Goaway(serving.goaway_chance)),
         lifecycle: shared.lifecycle.clone(),
         send_retry_after: serving.shutdown_send_retry_after,
         request_timeout: serving.request_timeout,

@@ -24,10 +24,16 @@ const FOLLOWED: usize = 4096;
 /// How soon a cache that was not there is asked for again.
 const NOT_READY: std::time::Duration = std::time::Duration::from_millis(50);
 
+/// A tree and the revision it was parsed at.
+type Parsed = (Revision, Arc<Value>);
+
+/// Group and plural.
+type Name = (String, String);
+
 #[derive(Default)]
 pub struct CacheReader {
-    caches: RwLock<HashMap<(String, String), Arc<ResourceCache>>>,
-    parsed: RwLock<HashMap<Arc<str>, (Revision, Arc<Value>)>>,
+    caches: RwLock<HashMap<Name, Arc<ResourceCache>>>,
+    parsed: RwLock<HashMap<Arc<str>, Parsed>>,
 }
 
 impl CacheReader {

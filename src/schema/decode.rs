@@ -289,10 +289,13 @@ impl<'t> Walker<'t> {
 
     fn one_of(&mut self, it: &'t OneOf, value: &mut Value, at: &At) {
         let at = at.below(Step::Apart);
-        let fits = |ty: &Type, value: &Value| match (&ty.shape, value) {
-            (Shape::Struct(_), Value::Object(_)) | (Shape::List(_), Value::Array(_)) => true,
-            (Shape::Scalar(Scalar::Bool), Value::Bool(_)) => true,
-            _ => false,
+        let fits = |ty: &Type, value: &Value| {
+            matches!(
+                (&ty.shape, value),
+                (Shape::Struct(_), Value::Object(_))
+                    | (Shape::List(_), Value::Array(_))
+                    | (Shape::Scalar(Scalar::Bool), Value::Bool(_))
+            )
         };
         let variants = || it.variants.iter().map(|(id, _)| self.table.get(*id));
         match variants().find(|ty| fits(ty, value)) {

@@ -76,7 +76,8 @@ pub type Response = ::http::Response<Body>;
 /// Makes a stream that one reader polls usable as a body, which has to be `Sync`: a mutex nobody else can reach is
 /// never locked.
 pub fn unsynced(stream: impl Stream<Item = Result<Bytes, BodyError>> + Send + 'static) -> BodyStream {
-    struct Alone(std::sync::Mutex<Pin<Box<dyn Stream<Item = Result<Bytes, BodyError>> + Send>>>);
+    type Inner = Pin<Box<dyn Stream<Item = Result<Bytes, BodyError>> + Send>>;
+    struct Alone(std::sync::Mutex<Inner>);
     impl Stream for Alone {
         type Item = Result<Bytes, BodyError>;
         fn poll_next(

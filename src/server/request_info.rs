@@ -84,15 +84,14 @@ impl RequestInfo {
             self.verb_from_path = true;
             parts = &parts[1..];
         }
-        if parts.first().is_some_and(|part| part == "namespaces") {
-            if let Some(namespace) = parts.get(1) {
+        if parts.first().is_some_and(|part| part == "namespaces")
+            && let Some(namespace) = parts.get(1) {
                 self.namespace = namespace.to_string();
                 // `namespaces/x/status` is about the namespace, `namespaces/x/pods` about what is in it.
                 if parts.get(2).is_some_and(|part| !NAMESPACE_SUBRESOURCES.contains(&part.as_ref())) {
                     parts = &parts[2..];
                 }
             }
-        }
         self.parts = parts.iter().map(|part| part.to_string()).collect();
         let part = |at: usize| parts.get(at).map(|part| part.to_string()).unwrap_or_default();
         self.resource = part(0);
@@ -107,7 +106,7 @@ impl RequestInfo {
     /// What only requests without a name have: list, watch, deletecollection and their selectors.
     fn collection(&mut self, query: &Query) {
         if self.name.is_empty() && self.verb == "get" {
-            let watch = query.first("watch").is_some_and(|value| super::query::is_true(value));
+            let watch = query.first("watch").is_some_and(super::query::is_true);
             self.verb = if watch { "watch" } else { "list" }.to_owned();
         }
         if self.name.is_empty() && self.verb == "delete" {

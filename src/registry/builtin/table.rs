@@ -70,7 +70,7 @@ pub fn rows(wiring: &Wiring, serves: &dyn Fn(&str, &str, &str, bool) -> bool) ->
         row.versions.sort_by(|a, b| crate::api::version::compare(&b.name, &a.name));
     }
     let place = |group: &str| INSTALL_ORDER.iter().position(|it| *it == group).unwrap_or(INSTALL_ORDER.len());
-    rows.sort_by(|a, b| place(&a.group).cmp(&place(&b.group)));
+    rows.sort_by_key(|a| place(&a.group));
     rows
 }
 

@@ -73,7 +73,7 @@ impl<'a> Scope<'a> {
         };
         let everywhere = self.resource.namespaced && self.namespace.is_empty();
         let possible = match verb {
-            Verb::Create => self.subresource.is_some() == !collection && !everywhere,
+            Verb::Create => self.subresource.is_some() != collection && !everywhere,
             Verb::DeleteCollection => !everywhere,
             _ => true,
         };
@@ -84,7 +84,7 @@ impl<'a> Scope<'a> {
         };
         // Streaming subresources answer the methods their handlers know.
         let streams = self.subresource.is_some_and(|it| matches!(it.behaviour, SubresourceBehaviour::Connect(_)));
-        if *method == Method::HEAD || (!streams && !(possible && allowed)) || (streams && !possible) {
+        if *method == Method::HEAD || !possible || !(streams || allowed) {
             return Err(method_not_allowed());
         }
         Ok(verb)

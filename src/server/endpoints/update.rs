@@ -91,8 +91,11 @@ pub(super) enum Source<'a> {
     /// It is made of the current object, in the request's version (for a Scale: of its Scale).
     Patch(&'a (dyn Fn(Option<&Value>) -> Result<Value, ApiError> + Send + Sync)),
     /// It is made of the current object and tracks ownership itself (server-side apply); `None` changes nothing.
-    Apply(&'a (dyn Fn(Option<&Value>) -> Result<Option<Value>, ApiError> + Send + Sync)),
+    Apply(&'a Apply<'a>),
 }
+
+/// An apply as a function of the current object.
+type Apply<'a> = dyn Fn(Option<&Value>) -> Result<Option<Value>, ApiError> + Send + Sync + 'a;
 
 /// One attempt at an update: the wished object, its owners, mutating admission.
 pub(super) struct Wanted<'a> {

@@ -432,9 +432,9 @@ async fn a_long_answer_outlives_header_and_idle_times() {
     }
 }
 
-struct SyncStream(
-    Mutex<std::pin::Pin<Box<dyn futures_util::Stream<Item = Result<Bytes, crate::server::http::BodyError>> + Send>>>,
-);
+type Pieces = std::pin::Pin<Box<dyn futures_util::Stream<Item = Result<Bytes, crate::server::http::BodyError>> + Send>>;
+
+struct SyncStream(Mutex<Pieces>);
 
 impl futures_util::Stream for SyncStream {
     type Item = Result<Bytes, crate::server::http::BodyError>;
@@ -839,7 +839,7 @@ async fn the_certificate_of_the_asked_name_is_shown() {
     let shown = async |name: &str| {
         let tcp = TcpStream::connect(address).await.unwrap();
         let mut config = default.client(false, &[]);
-        config.dangerous().set_certificate_verifier(Arc::new(Curious(Mutex::default())));
+        config.dangerous().set_certificate_verifier(Arc::new(Curious));
         let name = ServerName::try_from(name.to_owned()).unwrap();
         let stream = TlsConnector::from(Arc::new(config)).connect(name, tcp).await.unwrap();
         stream.get_ref().1.peer_certificates().unwrap()[0].to_vec()
@@ -852,7 +852,7 @@ async fn the_certificate_of_the_asked_name_is_shown() {
 
 /// Accepts any server certificate.
 #[derive(Debug)]
-struct Curious(Mutex<()>);
+struct Curious;
 
 impl rustls::client::danger::ServerCertVerifier for Curious {
     fn verify_server_cert(

@@ -232,7 +232,7 @@ mod tests {
         assert_eq!(revisions(ring.after(30)), Some(vec![]));
         assert_eq!(revisions(ring.after(99)), Some(vec![]));
         assert_eq!([5, 9, 10, 19, 99].map(|revision| ring.last_change(revision)), [5, 5, 10, 10, 30]);
-        let newest: Vec<_> = ring.after(10).ok().expect("kept").newest_first().map(|event| event.revision()).collect();
+        let newest: Vec<_> = ring.after(10).expect("kept").newest_first().map(|event| event.revision()).collect();
         assert_eq!(newest, [30, 20]);
     }
 

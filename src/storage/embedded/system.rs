@@ -12,7 +12,7 @@ pub(super) fn free_bytes(path: &Path) -> io::Result<u64> {
     }
     // SAFETY: statvfs returned 0, so it has filled `stat`.
     let stat = unsafe { stat.assume_init() };
-    Ok(u64::from(stat.f_bavail).saturating_mul(u64::from(stat.f_frsize)))
+    Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
 }
 
 /// Makes `file` occupy its first `bytes` bytes on the disk.

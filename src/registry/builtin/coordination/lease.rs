@@ -14,7 +14,7 @@ pub struct Lease;
 impl Own for Lease {
     fn prepare(&self, _cx: &StrategyContext<'_>, new: &mut Value, old: Option<&Value>) {
         for member in COORDINATED {
-            if !old.is_some_and(|old| old.at(&["spec", member]).is_some()) {
+            if old.is_none_or(|old| old.at(&["spec", member]).is_none()) {
                 new.remove_at(&["spec", member]);
             }
         }

@@ -169,8 +169,7 @@ impl WatchStream {
     /// Waits for what comes first: an event, a bookmark's time, a commit, the end.
     async fn live(&mut self, out: &mut Vec<u8>) -> Result<(), ApiError> {
         let bookmark = self.next_bookmark.min(self.until.checked_sub(BOOKMARK_BEFORE_END).unwrap_or(self.until));
-        let bookmark_due =
-            self.bookmarks && bookmark > Instant::now() || self.bookmarks && self.next_bookmark <= bookmark;
+        let bookmark_due = self.bookmarks && (bookmark > Instant::now() || self.next_bookmark <= bookmark);
         let mut events = std::mem::take(&mut self.waiting);
         let lifecycle = self.lifecycle.clone();
         tokio::select! {

@@ -70,8 +70,8 @@ pub fn validate_resize(new: &Value, old: &Value, errors: &mut ErrorList) {
         let why = "Pod QOS Class may not change as a result of resizing";
         errors.push(FieldError::invalid(&SPEC, new.str_at(&["status", "qosClass"]), why));
     }
-    let running = old.array_at(&["status", "containerStatuses"]).iter();
-    let running = running.filter(|it| it.at(&["state", "running"]).is_some_and(|it| !it.is_null())).next();
+    let mut statuses = old.array_at(&["status", "containerStatuses"]).iter();
+    let running = statuses.find(|it| it.at(&["state", "running"]).is_some_and(|it| !it.is_null()));
     if running.is_some_and(|status| given(status, "resources").is_none()) {
         errors.push(FieldError::forbidden(&SPEC, "Pod running on node without support for resize"));
     }
