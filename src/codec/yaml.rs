@@ -1,206 +1,155 @@
-//! A tree to YAML text as sigs.k8s.io/yaml (go-yaml v2) writes it: block style, sorted keys, two spaces a level, lists
-//! not indented below their key, text quoted only where it would read as something else.
+//! A tree to YAML text as sigs.k8s.io/yaml (go-yaml v2) writes it: block style, keys in its natural order, two spaces a
+//! level, lists not indented below their key, text quoted only where it would read as something else, lines folded at
+//! the first space beyond column 80.
 
-use crate::object::{Value, print_float};
+mod order;
+mod scalar;
+mod words;
+
+use crate::object::{Map, Value, print_float};
+
+use scalar::Place;
 
 pub fn to_vec(value: &Value) -> Vec<u8> {
-    let mut out = String::with_capacity(1024);
-    node(&mut out, value, 0);
-    out.into_bytes()
+    let mut writer = Writer { out: String::with_capacity(1024), column: 0 };
+    match value {
+        Value::Object(map) if !map.is_empty() => writer.mapping(map, 0),
+        Value::Array(items) if !items.is_empty() => writer.sequence(items, 0),
+        other => writer.leaf(other, 2),
+    }
+    if writer.column > 0 {
+        writer.newline(0);
+    }
+    writer.out.into_bytes()
 }
 
-/// Writes a node that begins at the start of a line (or after `- `) at this indentation, with its final newline.
-fn node(out: &mut String, value: &Value, indent: usize) {
-    match value {
-        Value::Object(map) if !map.is_empty() => {
-            for (at, (key, value)) in map.iter().enumerate() {
-                if at > 0 {
-                    spaces(out, indent);
+/// Keys longer than this stand after a `?`.
+const LONGEST_SIMPLE_KEY: usize = 128;
+
+struct Writer {
+    out: String,
+    /// Characters on this line.
+    column: usize,
+}
+
+impl Writer {
+    fn put(&mut self, c: char) {
+        self.out.push(c);
+        self.column += 1;
+    }
+
+    /// Text without line breaks.
+    fn put_text(&mut self, text: &str) {
+        self.out.push_str(text);
+        self.column += text.chars().count();
+    }
+
+    fn newline(&mut self, indent: usize) {
+        self.out.push('\n');
+        self.column = 0;
+        self.pad(indent);
+    }
+
+    /// Spaces up to a column.
+    fn pad(&mut self, column: usize) {
+        while self.column < column {
+            self.put(' ');
+        }
+    }
+
+    /// To the beginning of an item at this indentation: a new line unless this one has nothing on it but what leads there.
+    fn item(&mut self, indent: usize, first: bool) {
+        // A literal ends with a line of its own.
+        if first || self.column == 0 {
+            self.pad(indent);
+        } else {
+            self.newline(indent);
+        }
+    }
+
+    /// A mapping whose first key stands where the writer is.
+    fn mapping(&mut self, map: &Map, indent: usize) {
+        for (at, (key, value)) in order::sorted(map).into_iter().enumerate() {
+            self.item(indent, at == 0);
+            if key.len() <= LONGEST_SIMPLE_KEY && !scalar::is_multiline(key) {
+                self.scalar(key, Place::Key);
+                self.put(':');
+                self.member(value, indent);
+                continue;
+            }
+            self.put_text("? ");
+            self.scalar(key, Place::Value { indent: indent + 2 });
+            self.item(indent, false);
+            self.put(':');
+            match value {
+                Value::Object(map) if !map.is_empty() => self.mapping(map, indent + 2),
+                Value::Array(items) if !items.is_empty() => self.sequence(items, indent + 2),
+                other => {
+                    self.put(' ');
+                    self.leaf(other, indent + 2);
                 }
-                scalar(out, key, indent);
-                out.push(':');
-                member(out, value, indent);
             }
         }
-        Value::Array(items) if !items.is_empty() => {
-            for (at, item) in items.iter().enumerate() {
-                if at > 0 {
-                    spaces(out, indent);
-                }
-                out.push_str("- ");
-                node(out, item, indent + 2);
+    }
+
+    /// What stands after a key of a mapping at this indentation.
+    fn member(&mut self, value: &Value, indent: usize) {
+        match value {
+            Value::Object(map) if !map.is_empty() => {
+                self.newline(indent + 2);
+                self.mapping(map, indent + 2);
+            }
+            Value::Array(items) if !items.is_empty() => {
+                self.newline(indent);
+                self.sequence(items, indent);
+            }
+            other => {
+                self.put(' ');
+                self.leaf(other, indent + 2);
             }
         }
-        other => {
-            leaf(out, other, indent);
-            out.push('\n');
+    }
+
+    fn sequence(&mut self, items: &[Value], indent: usize) {
+        for (at, item) in items.iter().enumerate() {
+            self.item(indent, at == 0);
+            self.put_text("- ");
+            match item {
+                Value::Object(map) if !map.is_empty() => self.mapping(map, indent + 2),
+                Value::Array(items) if !items.is_empty() => self.sequence(items, indent + 2),
+                other => self.leaf(other, indent + 2),
+            }
+        }
+    }
+
+    /// Anything on one line, or text that goes on at this indentation.
+    fn leaf(&mut self, value: &Value, indent: usize) {
+        match value {
+            Value::Null => self.put_text("null"),
+            Value::Bool(it) => self.put_text(if *it { "true" } else { "false" }),
+            Value::Int(it) => self.put_text(&it.to_string()),
+            Value::Float(it) => self.put_text(&float(*it)),
+            Value::Str(text) => self.scalar(text, Place::Value { indent }),
+            Value::Array(_) => self.put_text("[]"),
+            Value::Object(_) => self.put_text("{}"),
         }
     }
 }
 
-fn member(out: &mut String, value: &Value, indent: usize) {
-    match value {
-        Value::Object(map) if !map.is_empty() => {
-            out.push('\n');
-            spaces(out, indent + 2);
-            node(out, value, indent + 2);
-        }
-        Value::Array(items) if !items.is_empty() => {
-            out.push('\n');
-            spaces(out, indent);
-            node(out, value, indent);
-        }
-        other => {
-            out.push(' ');
-            leaf(out, other, indent + 2);
-            out.push('\n');
-        }
+/// A float as Go prints it with `%g` and as few digits as it needs; whole ones that JSON writes as integers stay that.
+fn float(value: f64) -> String {
+    let json = print_float(value);
+    if let Ok(whole) = json.parse::<i128>()
+        && (i64::try_from(whole).is_ok() || u64::try_from(whole).is_ok())
+    {
+        return whole.to_string();
     }
-}
-
-fn spaces(out: &mut String, count: usize) {
-    out.extend(std::iter::repeat_n(' ', count));
-}
-
-fn leaf(out: &mut String, value: &Value, indent: usize) {
-    match value {
-        Value::Null => out.push_str("null"),
-        Value::Bool(it) => out.push_str(if *it { "true" } else { "false" }),
-        Value::Int(it) => out.push_str(&it.to_string()),
-        Value::Float(it) => out.push_str(&print_float(*it)),
-        Value::Str(text) => scalar(out, text, indent),
-        Value::Array(_) => out.push_str("[]"),
-        Value::Object(_) => out.push_str("{}"),
+    let scientific = format!("{value:e}");
+    let (digits, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
+    match exponent.parse::<i32>().unwrap_or(0) {
+        -4..=5 => format!("{value}"),
+        exponent => format!("{digits}e{}{:02}", if exponent < 0 { '-' } else { '+' }, exponent.unsigned_abs()),
     }
-}
-
-/// Text in the plainest style that reads back as the same text.
-fn scalar(out: &mut String, text: &str, indent: usize) {
-    if text.contains('\n') && text.chars().all(|c| c == '\n' || c == '\t' || is_printable(c)) && !text.starts_with([' ', '\n']) && !has_trailing_space(text) {
-        return literal(out, text, indent);
-    }
-    if !text.chars().all(is_printable) {
-        return double_quoted(out, text);
-    }
-    if resolves_to_other(text) {
-        // A word that would read as another type is quoted with double quotes, as go-yaml does for strings.
-        return double_quoted(out, text);
-    }
-    if is_plain(text) {
-        out.push_str(text);
-    } else {
-        out.push('\'');
-        out.push_str(&text.replace('\'', "''"));
-        out.push('\'');
-    }
-}
-
-fn has_trailing_space(text: &str) -> bool {
-    text.lines().any(|line| line.ends_with([' ', '\t']))
-}
-
-fn literal(out: &mut String, text: &str, indent: usize) {
-    out.push('|');
-    let trimmed = text.trim_end_matches('\n');
-    match text.len() - trimmed.len() {
-        0 => out.push('-'),
-        1 => {}
-        _ => out.push('+'),
-    }
-    for line in text.strip_suffix('\n').unwrap_or(text).split('\n') {
-        out.push('\n');
-        if !line.is_empty() {
-            spaces(out, indent.max(2));
-            out.push_str(line);
-        }
-    }
-}
-
-fn is_printable(c: char) -> bool {
-    matches!(c, ' '..='~' | '\u{85}' | '\u{a0}'..='\u{d7ff}' | '\u{e000}'..='\u{fffd}' | '\u{10000}'..='\u{10ffff}') && c != '\u{feff}'
-}
-
-fn double_quoted(out: &mut String, text: &str) {
-    out.push('"');
-    for c in text.chars() {
-        match c {
-            '"' => out.push_str("\\\""),
-            '\\' => out.push_str("\\\\"),
-            '\n' => out.push_str("\\n"),
-            '\r' => out.push_str("\\r"),
-            '\t' => out.push_str("\\t"),
-            '\0' => out.push_str("\\0"),
-            '\u{7}' => out.push_str("\\a"),
-            '\u{8}' => out.push_str("\\b"),
-            '\u{b}' => out.push_str("\\v"),
-            '\u{c}' => out.push_str("\\f"),
-            '\u{1b}' => out.push_str("\\e"),
-            c if is_printable(c) => out.push(c),
-            c if (c as u32) < 0x100 => out.push_str(&format!("\\x{:02X}", c as u32)),
-            c if (c as u32) < 0x10000 => out.push_str(&format!("\\u{:04X}", c as u32)),
-            c => out.push_str(&format!("\\U{:08X}", c as u32)),
-        }
-    }
-    out.push('"');
-}
-
-/// Words of YAML 1.1 that are no text: booleans, nulls, numbers, and the words older readers take for booleans.
-fn resolves_to_other(text: &str) -> bool {
-    const WORDS: [&str; 35] = [
-        "", "~", "null", "Null", "NULL", "true", "True", "TRUE", "false", "False", "FALSE", "y", "Y", "yes", "Yes", "YES",
-        "on", "On", "ON", "n", "N", "no", "No", "NO", "off", "Off", "OFF", ".nan", ".NaN", ".NAN", ".inf", ".Inf", ".INF",
-        "<<", "=",
-    ];
-    WORDS.contains(&text) || is_number(text) || is_timestamp(text)
-}
-
-fn is_number(text: &str) -> bool {
-    let body = text.strip_prefix(['-', '+']).unwrap_or(text);
-    let clean: String = body.chars().filter(|c| *c != '_').collect();
-    if matches!(clean.as_str(), ".inf" | ".Inf" | ".INF") {
-        return true;
-    }
-    if !clean.starts_with(|c: char| c.is_ascii_digit() || c == '.') {
-        return false;
-    }
-    for (prefix, radix) in [("0x", 16), ("0b", 2), ("0o", 8)] {
-        if let Some(digits) = clean.strip_prefix(prefix) {
-            return !digits.is_empty() && digits.chars().all(|c| c.is_digit(radix));
-        }
-    }
-    clean.chars().any(|c| c.is_ascii_digit()) && clean.parse::<f64>().is_ok()
-}
-
-/// go-yaml quotes what its timestamp parser takes: a date, or a date with a time.
-fn is_timestamp(text: &str) -> bool {
-    let date = |text: &str| {
-        let parts: Vec<&str> = text.split('-').collect();
-        matches!(parts.as_slice(), [year, month, day] if year.len() == 4 && (1..=2).contains(&month.len()) && (1..=2).contains(&day.len()))
-            && text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-')
-    };
-    match text.find(['T', 't', ' ']) {
-        None => date(text),
-        Some(at) => {
-            let (day, rest) = text.split_at(at);
-            let time = &rest[1..];
-            date(day) && time.len() >= 7 && time.as_bytes()[0].is_ascii_digit() && time.matches(':').count() >= 2
-        }
-    }
-}
-
-/// Whether text may stand without quotes in block style.
-fn is_plain(text: &str) -> bool {
-    let Some(first) = text.chars().next() else { return false };
-    if text.starts_with(' ') || text.ends_with(' ') || text.starts_with("---") || text.starts_with("...") {
-        return false;
-    }
-    let second_is_space = text.chars().nth(1).is_none_or(|c| c == ' ');
-    let indicator = match first {
-        '#' | ',' | '[' | ']' | '{' | '}' | '&' | '*' | '!' | '|' | '>' | '\'' | '"' | '%' | '@' | '`' => true,
-        '-' | '?' | ':' => second_is_space,
-        _ => false,
-    };
-    !indicator && !text.contains(": ") && !text.contains(" #") && !text.ends_with(':')
 }
 
 #[cfg(test)]
@@ -208,17 +157,71 @@ mod tests {
     use super::*;
     use crate::object::parse;
 
+    fn yaml(json: &str) -> String {
+        String::from_utf8(to_vec(&parse(json.as_bytes()).expect("test JSON"))).expect("text")
+    }
+
     #[test]
     fn text_is_gos_yaml() {
-        let value = parse(br#"{"a":{"b":[1,{"c":"x","d":[]},"yes"]},"e":"1","f":"a: b","g":"l1\nl2\n","h":null,"i":"2020-01-01","j":"it's","k":"- x"}"#).unwrap();
-        let expected = "a:\n  b:\n  - 1\n  - c: x\n    d: []\n  - \"yes\"\ne: \"1\"\nf: 'a: b'\ng: |\n  l1\n  l2\nh: null\ni: \"2020-01-01\"\nj: it's\nk: '- x'\n";
-        assert_eq!(String::from_utf8(to_vec(&value)).unwrap(), expected);
+        assert_eq!(
+            yaml(
+                r#"{"a":{"b":[1,{"c":"x","d":[]},"yes"]},"e":"1","f":"a: b","g":"l1\nl2\n","h":null,"i":"2020-01-01","j":"it's","k":"- x"}"#
+            ),
+            "a:\n  b:\n  - 1\n  - c: x\n    d: []\n  - \"yes\"\ne: \"1\"\nf: 'a: b'\ng: |\n  l1\n  l2\nh: null\ni: \"2020-01-01\"\nj: it's\nk: '- x'\n"
+        );
     }
 
     #[test]
     fn what_is_written_reads_back() {
-        let value = parse(br#"{"a":"","b":"no","c":"0x1F","d":" x","e":"a\tb","f":"\u0001","g":{},"h":[[1,[2]],{"x":{"y":"z"}}]}"#).unwrap();
-        let text = String::from_utf8(to_vec(&value)).unwrap();
-        assert_eq!(crate::object::yaml::parse(&text).unwrap().value, value, "{text}");
+        let value = parse(br#"{"a":"","b":"no","c":"0x1F","d":" x","e":"a\tb","f":"\u0001","g":{},"h":[[1,[2]],{"x":{"y":"z"}}],"i":" x\ny","j":"a\n\n","k":"\n"}"#).expect("test JSON");
+        let text = String::from_utf8(to_vec(&value)).expect("text");
+        assert_eq!(crate::object::yaml::parse(&text).expect("YAML").value, value, "{text}");
+    }
+
+    #[test]
+    fn long_lines_fold_at_the_first_space_beyond_the_width() {
+        let words = "word ".repeat(30);
+        let text = yaml(&format!(r#"{{"a":{{"b":"{}"}}}}"#, words.trim_end()));
+        let mut lines = text.lines();
+        assert_eq!(lines.next(), Some("a:"));
+        let first = lines.next().expect("a line");
+        assert_eq!((first.len(), &first[..8]), (84, "  b: wor"));
+        assert!(lines.next().is_some_and(|line| line.starts_with("    word")));
+        // Keys never fold, and neither does text without a space.
+        assert_eq!(yaml(&format!(r#"{{"{}":1}}"#, words.trim_end().split_at(120).0)).lines().count(), 1);
+        assert_eq!(yaml(&format!(r#"["{}"]"#, "x".repeat(200))).lines().count(), 1);
+    }
+
+    #[test]
+    fn text_of_lines_is_literal_unless_spaces_would_be_lost() {
+        assert_eq!(yaml(r#"["a\nb"]"#), "- |-\n  a\n  b\n");
+        assert_eq!(yaml(r#"["a\nb\n\n"]"#), "- |+\n  a\n  b\n\n");
+        assert_eq!(yaml(r#"[" a\nb\n", 1]"#), "- |2\n   a\n  b\n- 1\n");
+        assert_eq!(yaml(r#"["a \nb"]"#), "- \"a \\nb\"\n");
+        assert_eq!(yaml(r#"["a\tb\nc"]"#), "- \"a\\tb\\nc\"\n");
+    }
+
+    #[test]
+    fn numbers_are_gos() {
+        for (json, expected) in [
+            ("1.5", "1.5"),
+            ("1e3", "1000"),
+            ("0.00001", "1e-05"),
+            ("1234567.5", "1.2345675e+06"),
+            ("123456.5", "123456.5"),
+            ("1e21", "1e+21"),
+            ("0.0001", "0.0001"),
+        ] {
+            assert_eq!(yaml(&format!("[{json}]")), format!("- {expected}\n"), "{json}");
+        }
+    }
+
+    #[test]
+    fn long_keys_stand_after_a_question_mark() {
+        let key = "k".repeat(129);
+        assert_eq!(
+            yaml(&format!(r#"{{"{key}":[1,2],"a":{{"{key}":"v"}}}}"#)),
+            format!("a:\n  ? {key}\n  : v\n? {key}\n: - 1\n  - 2\n")
+        );
     }
 }
