@@ -53,7 +53,9 @@ async fn reloader(folder: &Path) -> Reloader {
     shared.cache.ready().await;
     app::commit(&shared, &current, &generation);
     let set = || Listeners::new(current.clone(), app::limits(&options), InheritedSockets::default());
-    let controllers = Controllers::new(shared.clone(), &current);
+    let registered = app::hooks::register(&shared.hooks, &options);
+    let bootstrap = app::hooks::Bootstrap::start(&options, &shared, &current, own_ca, &registered);
+    let controllers = Controllers::new(shared.clone(), &current, bootstrap);
     let (listeners, admin) = (set(), set());
     Reloader::new(Running { invocation, shared, current, listeners, admin, logs, generation, own, controllers })
 }
