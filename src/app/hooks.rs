@@ -159,11 +159,7 @@ impl Bootstrap {
             node_ports: shared.node_ports.clone(),
             settings: Arc::new(ArcSwap::from_pointee(settings(options, own_ca))),
         };
-        let this = Arc::new(Self {
-            cluster,
-            publishing: Mutex::default(),
-            loops: Mutex::default(),
-        });
+        let this = Arc::new(Self { cluster, publishing: Mutex::default(), loops: Mutex::default() });
         let hooks = &shared.hooks;
         DONE_BEFORE.iter().for_each(|name| hooks.finish(name));
         if options.authorization.modes.contains(&AuthorizationMode::Rbac) {

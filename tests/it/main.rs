@@ -14,5 +14,6 @@ mod handover;
 mod noticed;
 mod packaging;
 mod reload;
+mod services;
 mod supervision;
 mod support;

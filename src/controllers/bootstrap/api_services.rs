@@ -116,7 +116,8 @@ impl Registration {
 
     fn built_in(&self) -> BTreeMap<String, Value> {
         let served = &self.cluster.settings().group_versions;
-        let wanted = PRIORITIES.iter().filter(|(group, version, ..)| served.iter().any(|(g, v)| g == group && v == version));
+        let wanted =
+            PRIORITIES.iter().filter(|(group, version, ..)| served.iter().any(|(g, v)| g == group && v == version));
         wanted.map(|(group, version, of_group, of_version)| spec(group, version, *of_group, *of_version)).collect()
     }
 

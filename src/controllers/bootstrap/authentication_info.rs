@@ -48,9 +48,9 @@ async fn pass(cluster: &Cluster) -> Result<(), ApiError> {
     if data == *known {
         return Ok(());
     }
-    let mut object = found.as_deref().cloned().unwrap_or_else(|| {
-        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": NAME, "namespace": NAMESPACE}})
-    });
+    let mut object = found.as_deref().cloned().unwrap_or_else(
+        || json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": NAME, "namespace": NAMESPACE}}),
+    );
     object.set(&["data"], data);
     if found.is_none() {
         return cluster.create(PATH, object).await;

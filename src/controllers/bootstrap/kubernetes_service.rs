@@ -177,7 +177,9 @@ async fn reconcile(cluster: &Cluster, settings: &Settings) -> Result<(), ApiErro
     let endpoints = wanted_endpoints(found.as_deref(), &ips, settings.secure_port);
     match &found {
         None => cluster.create(ENDPOINTS, endpoints.clone()).await?,
-        Some(found) if **found != endpoints => cluster.replace(format!("{ENDPOINTS}/{NAME}"), endpoints.clone()).await?,
+        Some(found) if **found != endpoints => {
+            cluster.replace(format!("{ENDPOINTS}/{NAME}"), endpoints.clone()).await?
+        }
         Some(_) => {}
     }
     ensure_slice(cluster, &endpoints).await
@@ -187,9 +189,9 @@ const SKIP_MIRROR: &str = "endpointslice.kubernetes.io/skip-mirror";
 
 /// What is there with these addresses. Ports are left alone as long as there is exactly one subset.
 fn wanted_endpoints(found: Option<&Value>, ips: &BTreeSet<String>, port: u16) -> Value {
-    let mut endpoints = found.cloned().unwrap_or_else(|| {
-        json!({"apiVersion": "v1", "kind": "Endpoints", "metadata": {"name": NAME, "namespace": NAMESPACE}})
-    });
+    let mut endpoints = found.cloned().unwrap_or_else(
+        || json!({"apiVersion": "v1", "kind": "Endpoints", "metadata": {"name": NAME, "namespace": NAMESPACE}}),
+    );
     endpoints.set(&["metadata", "labels", SKIP_MIRROR], "true");
     let mut subset = match endpoints.array_at(&["subsets"]) {
         [only] => only.clone(),

@@ -100,8 +100,13 @@ impl Cluster {
     }
 
     /// Runs `pass` again and again: when a resource changes, and after `period` at the latest.
-    async fn keep<F, W>(&self, (group, resource): (&'static str, &'static str), period: Duration, name: &str, mut pass: F)
-    where
+    async fn keep<F, W>(
+        &self,
+        (group, resource): (&'static str, &'static str),
+        period: Duration,
+        name: &str,
+        mut pass: F,
+    ) where
         F: FnMut() -> W,
         W: Future<Output = Result<(), ApiError>>,
     {

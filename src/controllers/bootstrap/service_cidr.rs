@@ -67,13 +67,15 @@ async fn sync_status(cluster: &Cluster, object: &Value, wanted: &Value, told: &A
     }
     if object.at(&["spec", "cidrs"]) != Some(wanted) {
         if !told.swap(true, Ordering::Relaxed) {
-            let list = |value: Option<&Value>| value.map(to_string).unwrap_or_default().replace('"', "").replace(',', " ");
+            let list =
+                |value: Option<&Value>| value.map(to_string).unwrap_or_default().replace('"', "").replace(',', " ");
             let note = format!(
                 "The default ServiceCIDR {} does not match the controller flag configurations {}",
                 list(object.at(&["spec", "cidrs"])),
                 list(Some(wanted))
             );
-            let event = Event { reason: "KubernetesDefaultServiceCIDRInconsistent", action: "", note, reporter: MANAGER };
+            let event =
+                Event { reason: "KubernetesDefaultServiceCIDRInconsistent", action: "", note, reporter: MANAGER };
             record(cluster, object, event).await;
         }
         return Ok(());

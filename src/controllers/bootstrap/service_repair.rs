@@ -120,14 +120,18 @@ fn judge(cluster: &Cluster, of: &Value, ip: IpAddr, networks: &[IpNet]) -> Wrong
     let family = if ip.is_ipv4() { "IPv4" } else { "IPv6" };
     let (namespace, name) = (Meta::of(of).namespace(), Meta::of(of).name());
     if !networks.iter().any(|net| contains(net, ip)) {
-        let note = format!("Cluster IP [{family}]: {ip} is not within any configured Service CIDR; please recreate service");
+        let note =
+            format!("Cluster IP [{family}]: {ip} is not within any configured Service CIDR; please recreate service");
         return Wrong::Told("ClusterIPOutOfRange", note);
     }
     let Some(address) = cluster.reader.get("networking.k8s.io", "ipaddresses", "", &ip.to_string()) else {
         return Wrong::Missing(format!("Cluster IP [{family}]: {ip} is not allocated; repairing"));
     };
-    let wrong_reference =
-        || Wrong::Remake(Some(format!("the ClusterIP [{family}]: {ip} for Service {namespace}/{name} has a wrong reference; repairing")));
+    let wrong_reference = || {
+        Wrong::Remake(Some(format!(
+            "the ClusterIP [{family}]: {ip} for Service {namespace}/{name} has a wrong reference; repairing"
+        )))
+    };
     let Some(parent) = Parent::of(&address) else { return wrong_reference() };
     if (parent.namespace, parent.name) != (namespace, name) {
         let Some(other) = service(cluster, parent.namespace, parent.name) else { return wrong_reference() };
@@ -169,16 +173,19 @@ async fn sync_address(cluster: &Cluster, address: &Value) -> Result<(), ApiError
     let (reason, note) = match Parent::of(address) {
         None => {
             let shown = address.at(&["spec", "parentRef"]).map(crate::object::to_string).unwrap_or_default();
-            let note =
-                format!("IPAddress {name} appears to have been modified, not referencing a Service {shown}: cleaning up");
+            let note = format!(
+                "IPAddress {name} appears to have been modified, not referencing a Service {shown}: cleaning up"
+            );
             ("IPAddressNotAllocated", note)
         }
         Some(parent) => match service(cluster, parent.namespace, parent.name) {
             Some(service) if cluster_ips(&service).contains(&name) => return Ok(()),
             _ if age <= YOUNG => return Ok(()),
             Some(_) => {
-                let note =
-                    format!("IPAddress: {name} for Service {}/{} has a wrong reference; cleaning up", parent.namespace, parent.name);
+                let note = format!(
+                    "IPAddress: {name} for Service {}/{} has a wrong reference; cleaning up",
+                    parent.namespace, parent.name
+                );
                 ("IPAddressWrongReference", note)
             }
             None => {

@@ -105,7 +105,11 @@ fn validate_service(new: &Value, errors: &mut ErrorList) {
     if is_local(new) {
         if bundle > 0 {
             let shown = format!("{bundle} bytes");
-            errors.push(FieldError::invalid(&SPEC.child("caBundle"), shown, "local APIServices may not have a caBundle"));
+            errors.push(FieldError::invalid(
+                &SPEC.child("caBundle"),
+                shown,
+                "local APIServices may not have a caBundle",
+            ));
         }
         if skip {
             errors.push(FieldError::invalid(&skip_path, true, "local APIServices may not have insecureSkipTLSVerify"));

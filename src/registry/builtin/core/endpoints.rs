@@ -1,7 +1,10 @@
 //! Endpoints (kubernetes `pkg/registry/core/endpoint`, `pkg/apis/core/validation`).
 
 use crate::{
-    api::{ErrorList, FieldError, Meta, Path, names::{is_valid_port_num, name_is_dns_subdomain}},
+    api::{
+        ErrorList, FieldError, Meta, Path,
+        names::{is_valid_port_num, name_is_dns_subdomain},
+    },
     object::Value,
     registry::{
         strategy::{Strategy, StrategyContext},
@@ -37,7 +40,9 @@ impl Strategy for EndpointsStrategy {
             return Vec::new();
         }
         let mut warnings = Vec::new();
-        each_address(new, &mut |address, path| warnings.extend(ip_warnings(address.str_at(&["ip"]), &path.child("ip"))));
+        each_address(new, &mut |address, path| {
+            warnings.extend(ip_warnings(address.str_at(&["ip"]), &path.child("ip")))
+        });
         warnings
     }
 
@@ -103,7 +108,8 @@ fn validate_port(port: &Value, name_required: bool, path: &Path<'_>, errors: &mu
     }
     let number = port.i64_at(&["port"]).unwrap_or(0);
     let at = path.child("port");
-    errors.extend(is_valid_port_num(number).iter().map(|it| FieldError::invalid(&at, number, it).with_origin("portNum")));
+    errors
+        .extend(is_valid_port_num(number).iter().map(|it| FieldError::invalid(&at, number, it).with_origin("portNum")));
     let protocol = port.str_at(&["protocol"]);
     if validate_required(protocol, "", &path.child("protocol"), errors) {
         validate_one_of(protocol, &["SCTP", "TCP", "UDP"], &path.child("protocol"), errors);

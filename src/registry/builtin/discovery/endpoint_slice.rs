@@ -112,7 +112,8 @@ fn kind(slice: &Value) -> &str {
 
 /// v1 does not take the old topology; a node's name that an older version had put there stays known.
 fn drop_topology(new: &mut Value, old: Option<&Value>) {
-    let before: HashSet<String> = old.map_or(&[][..], |old| old.array_at(&["endpoints"])).iter().map(topology_host).collect();
+    let before: HashSet<String> =
+        old.map_or(&[][..], |old| old.array_at(&["endpoints"])).iter().map(topology_host).collect();
     let endpoints = new.get_mut("endpoints").and_then(Value::as_array_mut);
     for endpoint in endpoints.into_iter().flatten() {
         let host = topology_host(endpoint);

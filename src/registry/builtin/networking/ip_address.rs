@@ -10,7 +10,10 @@ use crate::{
     object::Value,
     registry::{
         strategy::{Strategy, StrategyContext},
-        validation::{address::validate_ip, declarative, object_meta::push_messages, validate_bare_finalizers, validate_object_meta},
+        validation::{
+            address::validate_ip, declarative, object_meta::push_messages, validate_bare_finalizers,
+            validate_object_meta,
+        },
     },
 };
 

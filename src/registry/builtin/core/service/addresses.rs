@@ -160,7 +160,8 @@ impl AddressPool {
             nets.map(|net| Network { net: net.trunc(), ready }).collect::<Vec<_>>()
         };
         let all = self.reader.list(NETWORKING, "servicecidrs", None);
-        let mut networks: Vec<Network> = all.iter().flat_map(of).filter(|it| Family::of(it.net.addr()) == family).collect();
+        let mut networks: Vec<Network> =
+            all.iter().flat_map(of).filter(|it| Family::of(it.net.addr()) == family).collect();
         // A network that several objects name is ready when one of them is.
         networks.sort_by_key(|it| (it.net, !it.ready));
         networks.dedup_by_key(|it| it.net);

@@ -56,8 +56,12 @@ impl Allocators {
         normalise_cluster_ips(new, old.as_ref());
         self.init_families(new, old.as_ref())?;
         let mut change = AddressChange::new(self.pool.clone(), dry_run);
-        let mut ports =
-            PortOperation::new(self.allocation.ports.clone(), self.services.clone(), self.allocation.node_ports.clone(), dry_run);
+        let mut ports = PortOperation::new(
+            self.allocation.ports.clone(),
+            self.services.clone(),
+            self.allocation.node_ports.clone(),
+            dry_run,
+        );
         let result = match change.run(new, old.as_ref()).await {
             Ok(()) => nodeports::allocate(new, old.as_ref(), &mut ports),
             Err(error) => Err(error),

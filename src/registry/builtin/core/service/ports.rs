@@ -298,7 +298,8 @@ mod tests {
     use crate::json;
 
     fn service(ports: &[(i64, &str)]) -> Arc<Value> {
-        let ports: Vec<Value> = ports.iter().map(|(port, by)| json!({"nodePort": (*port), "protocol": (*by)})).collect();
+        let ports: Vec<Value> =
+            ports.iter().map(|(port, by)| json!({"nodePort": (*port), "protocol": (*by)})).collect();
         Arc::new(json!({"spec": {"type": "NodePort", "ports": (Value::Array(ports))}}))
     }
 

@@ -173,7 +173,8 @@ fn drop_ports(new: &mut Value, old: &Value) {
             view::ports_mut(new).for_each(|port| drop(port.remove("nodePort")));
         }
     }
-    if view::needs_health_port(old) && !view::needs_health_port(new) && view::health_port(old) == view::health_port(new) {
+    if view::needs_health_port(old) && !view::needs_health_port(new) && view::health_port(old) == view::health_port(new)
+    {
         spec(new).remove("healthCheckNodePort");
     }
 }

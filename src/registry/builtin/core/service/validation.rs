@@ -309,7 +309,8 @@ pub fn validate_status(service: &Value, old: &Value, errors: &mut ErrorList) {
         errors.push(FieldError::forbidden(&path, "may only be used when `spec.type` is 'LoadBalancer'"));
         return;
     }
-    let known: Vec<&str> = old.array_at(&INGRESS).iter().map(|it| it.str_at(&["ip"])).filter(|ip| !ip.is_empty()).collect();
+    let known: Vec<&str> =
+        old.array_at(&INGRESS).iter().map(|it| it.str_at(&["ip"])).filter(|ip| !ip.is_empty()).collect();
     for (index, ingress) in ingress.iter().enumerate() {
         validate_ingress(ingress, &known, &path.index(index), errors);
     }

@@ -155,9 +155,9 @@ fn change(new: &mut Value, old: &Value, operation: &mut PortOperation) -> Result
 fn allocate_health_port(new: &mut Value, operation: &mut PortOperation) -> Result<(), ApiError> {
     match health_port(new) {
         0 => {
-            let port = operation.take_any().map_err(|error| {
-                ApiError::internal(format!("failed to allocate a HealthCheck NodePort 0: {error}"))
-            })?;
+            let port = operation
+                .take_any()
+                .map_err(|error| ApiError::internal(format!("failed to allocate a HealthCheck NodePort 0: {error}")))?;
             spec(new).insert("healthCheckNodePort", port);
             Ok(())
         }
