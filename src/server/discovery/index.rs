@@ -34,7 +34,7 @@ impl Documents {
     /// Indented JSON whatever was asked for. Custom and foreign groups are listed too.
     pub(super) fn index(&self) -> Response {
         let mut paths: BTreeSet<String> = PLAIN.iter().map(|path| (*path).to_owned()).collect();
-        for group in &self.snapshot().groups {
+        for group in &self.now().made.groups {
             paths.insert(format!("/apis/{}", group.name));
             paths.extend(group.versions.iter().map(|listed| format!("/apis/{}/{}", group.name, listed.version)));
         }

@@ -17,7 +17,7 @@ mod tests;
 pub use openid::OpenId;
 pub use plain::Facts;
 
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 
 use ::http::{HeaderValue, Method, header};
 use arc_swap::ArcSwapOption;
@@ -74,14 +74,21 @@ pub struct Documents {
     openapi: Arc<openapi::Kept>,
 }
 
-/// What was made of one state of the custom rows and the APIServices.
+/// What was made of one state of the custom rows and the APIServices. It keeps no row alive: a definition may be gone
+/// for long before anybody asks again.
 struct Snapshot {
-    custom: Arc<Catalog>,
+    custom: Weak<Catalog>,
     services: u64,
     /// In the order of `/apis`.
     groups: Vec<ListedGroup>,
     aggregated: OnceLock<Tagged>,
     openapi: OnceLock<Arc<openapi::Index>>,
+}
+
+/// A snapshot with the custom rows it is about, for as long as a request takes.
+struct Now {
+    made: Arc<Snapshot>,
+    custom: Arc<Catalog>,
 }
 
 /// An aggregated document as JSON, with the hash that is its ETag.
@@ -134,19 +141,25 @@ impl Documents {
     }
 
     /// What is known now; made again when custom rows or APIServices are others.
-    fn snapshot(&self) -> Arc<Snapshot> {
+    fn now(&self) -> Now {
         let custom = self.custom.load_full();
         let services = self.reader.version(REGISTRATION, "apiservices");
-        let current = self.current.load_full();
-        if let Some(current) = current.filter(|it| Arc::ptr_eq(&it.custom, &custom) && it.services == services) {
-            return current;
+        let same =
+            |it: &Arc<Snapshot>| std::ptr::eq(it.custom.as_ptr(), Arc::as_ptr(&custom)) && it.services == services;
+        if let Some(made) = self.current.load_full().filter(same) {
+            return Now { made, custom };
         }
         let mut groups = self.groups(&custom);
         priorities::order_by_service(&mut groups);
-        let made =
-            Arc::new(Snapshot { custom, services, groups, aggregated: OnceLock::new(), openapi: OnceLock::new() });
+        let made = Arc::new(Snapshot {
+            custom: Arc::downgrade(&custom),
+            services,
+            groups,
+            aggregated: OnceLock::new(),
+            openapi: OnceLock::new(),
+        });
         self.current.store(Some(made.clone()));
-        made
+        Now { made, custom }
     }
 
     fn groups(&self, custom: &Catalog) -> Vec<ListedGroup> {
@@ -167,10 +180,10 @@ impl Documents {
         })
     }
 
-    fn rows<'a>(&'a self, snapshot: &'a Snapshot, group: &str, origin: Origin) -> Option<&'a Group> {
+    fn rows<'a>(&'a self, now: &'a Now, group: &str, origin: Origin) -> Option<&'a Group> {
         match origin {
             Origin::BuiltIn => self.built_in.group(group),
-            Origin::Custom => snapshot.custom.group(group),
+            Origin::Custom => now.custom.group(group),
             Origin::Remote => None,
         }
     }
@@ -186,21 +199,21 @@ impl Documents {
 
     /// `/apis`, which the aggregator answers whatever the method.
     fn apis(&self, cx: &Exchange) -> Response {
-        let snapshot = self.snapshot();
-        let Some(accepted) = aggregated_form(cx) else { return handled(cx, || pages::group_list(&snapshot.groups)) };
+        let now = self.now();
+        let Some(accepted) = aggregated_form(cx) else { return handled(cx, || pages::group_list(&now.made.groups)) };
         let make = || {
-            let mut groups = snapshot.groups.clone();
+            let mut groups = now.made.groups.clone();
             priorities::order_by_name(&mut groups);
-            aggregated::groups(&groups, |group, origin| self.rows(&snapshot, group, origin))
+            aggregated::groups(&groups, |group, origin| self.rows(&now, group, origin))
         };
-        let made = snapshot.aggregated.get_or_init(|| tagged(&make())).clone();
+        let made = now.made.aggregated.get_or_init(|| tagged(&make())).clone();
         aggregated_answer(cx, accepted, &made, make)
     }
 
     /// `/apis/<group>`.
     fn group(&self, cx: &Exchange, name: &str) -> Option<Response> {
-        let snapshot = self.snapshot();
-        let group = snapshot.groups.iter().find(|group| group.name == name)?;
+        let now = self.now();
+        let group = now.made.groups.iter().find(|group| group.name == name)?;
         Some(handled(cx, || pages::group(group)))
     }
 

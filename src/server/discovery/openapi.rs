@@ -7,7 +7,7 @@ use std::{
     collections::{BTreeMap, HashMap},
     fmt::Write as _,
     io::{Read, Write as _},
-    sync::Arc,
+    sync::{Arc, Weak},
     time::{Duration, SystemTime},
 };
 
@@ -18,14 +18,14 @@ use flate2::{Compression, read::GzDecoder, write::GzEncoder};
 use parking_lot::Mutex;
 use tokio::sync::OnceCell;
 
-use super::{Documents, Snapshot, hexadecimal, priorities::Origin};
+use super::{Documents, Now, hexadecimal, priorities::Origin};
 use crate::{
     api::ApiError,
     json,
     object::{Map, to_vec},
     openapi::{self, Form, GroupVersion, Gvk, Resource, Section, Subresource},
     registry::{
-        catalog::{Group, Row},
+        catalog::{Catalog, Group, Row},
         resource::{SubresourceBehaviour, Verb, Verbs, Version},
     },
     server::{
@@ -79,18 +79,18 @@ struct Slot {
     packed: Arc<OnceCell<Bytes>>,
 }
 
-/// The hash of a custom group and version, right as long as its rows are these.
+/// The hash of a custom group and version, right as long as its rows are these. Their addresses are held, not they.
 struct Hashed {
-    rows: Vec<Arc<Row>>,
+    rows: Vec<Weak<Row>>,
     hash: String,
 }
 
 impl Documents {
-    fn openapi_index(&self, snapshot: &Snapshot) -> Arc<Index> {
-        snapshot.openapi.get_or_init(|| Arc::new(self.make_index(snapshot))).clone()
+    fn openapi_index(&self, now: &Now) -> Arc<Index> {
+        now.made.openapi.get_or_init(|| Arc::new(self.make_index(&now.custom))).clone()
     }
 
-    fn make_index(&self, snapshot: &Snapshot) -> Index {
+    fn make_index(&self, custom: &Catalog) -> Index {
         let small =
             [Section::Api, Section::Groups, Section::Version, Section::OpenIdConfiguration, Section::OpenIdKeys];
         let mut sections = BTreeMap::new();
@@ -107,12 +107,12 @@ impl Documents {
         }
         let mut hashes = self.openapi.hashes.lock();
         let known = std::mem::take(&mut *hashes);
-        for group in snapshot.custom.groups() {
+        for group in custom.groups() {
             for version in versions(group) {
                 let place = Place::Rows { group: group.name.clone(), version: version.clone(), origin: Origin::Custom };
                 let key = format!("apis/{}/{version}", group.name);
                 let hash = custom_hash(group, &version, known.get(&key));
-                let rows = rows_of(group, &version).cloned().collect();
+                let rows = rows_of(group, &version).map(Arc::downgrade).collect();
                 hashes.insert(key.clone(), Hashed { rows, hash: hash.clone() });
                 sections.entry(key).or_insert(Entry { hash, place });
             }
@@ -126,7 +126,7 @@ impl Documents {
 
     /// `/openapi/v3`: whatever the method and media type.
     pub(super) fn openapi_root(&self) -> Response {
-        let index = self.openapi_index(&self.snapshot());
+        let index = self.openapi_index(&self.now());
         let paths = index.sections.iter().map(|(key, entry)| {
             let url = format!("/openapi/v3/{key}?hash={}", entry.hash);
             (key.as_str(), json!({"serverRelativeURL": url}))
@@ -137,8 +137,8 @@ impl Documents {
 
     /// One document of v3, whatever the method.
     pub(super) async fn openapi_v3(&self, cx: &Exchange, key: &str) -> Response {
-        let snapshot = self.snapshot();
-        let index = self.openapi_index(&snapshot);
+        let now = self.now();
+        let index = self.openapi_index(&now);
         let Some(entry) = index.sections.get(key) else { return empty(StatusCode::NOT_FOUND, &[]) };
         let vary = (header::VARY, "Accept".to_owned());
         let Some(form) = accepted(cx, &V3_TYPES) else { return empty(StatusCode::NOT_ACCEPTABLE, &[vary]) };
@@ -160,7 +160,7 @@ impl Documents {
         if matches(cx.header("if-none-match"), &entry.hash) {
             return empty(StatusCode::NOT_MODIFIED, &headers);
         }
-        let section = self.section(&snapshot, &entry.place);
+        let section = self.section(&now, &entry.place);
         let packed = self.packed(key, &entry.hash, form, move || openapi::v3(&section, form)).await;
         match packed.and_then(|packed| unpack(&packed)) {
             Ok(bytes) => with(respond::response(200, media_type, Body::Full(bytes)), &headers),
@@ -170,8 +170,8 @@ impl Documents {
 
     /// The document of v2, whatever the method.
     pub(super) async fn openapi_v2(&self, cx: &Exchange) -> Response {
-        let snapshot = self.snapshot();
-        let index = self.openapi_index(&snapshot);
+        let now = self.now();
+        let index = self.openapi_index(&now);
         let vary = [(header::VARY, "Accept-Encoding".to_owned()), (header::VARY, "Accept".to_owned())];
         let Some(form) = accepted(cx, &V2_TYPES) else { return empty(StatusCode::NOT_ACCEPTABLE, &vary) };
         let mut headers = self.validators(&index.v2);
@@ -179,8 +179,7 @@ impl Documents {
         if matches(cx.header("if-none-match"), &index.v2) {
             return empty(StatusCode::NOT_MODIFIED, &headers);
         }
-        let sections: Vec<Section> =
-            index.sections.values().map(|entry| self.section(&snapshot, &entry.place)).collect();
+        let sections: Vec<Section> = index.sections.values().map(|entry| self.section(&now, &entry.place)).collect();
         let packed = self.packed(V2, &index.v2, form, move || openapi::v2(&sections, form)).await;
         let body = packed.and_then(|packed| {
             if takes_gzip(cx.header("accept-encoding")) {
@@ -199,12 +198,12 @@ impl Documents {
         vec![(header::ETAG, format!("\"{hash}\"")), (header::LAST_MODIFIED, http_date(self.openapi.since))]
     }
 
-    fn section(&self, snapshot: &Snapshot, place: &Place) -> Section {
+    fn section(&self, now: &Now, place: &Place) -> Section {
         match place {
             Place::Small(section) => section.clone(),
             Place::Rows { group, version, origin } => {
                 let custom = *origin == Origin::Custom;
-                let rows = self.rows(snapshot, group, *origin);
+                let rows = self.rows(now, group, *origin);
                 let made = rows.map(|rows| source(rows, version, custom));
                 let nothing =
                     || GroupVersion { group: group.clone(), version: version.clone(), resources: Vec::new(), custom };
@@ -290,7 +289,8 @@ fn rows_of<'a>(group: &'a Group, version: &'a str) -> impl Iterator<Item = &'a A
 fn custom_hash(group: &Group, version: &str, known: Option<&Hashed>) -> String {
     let same = |known: &&Hashed| {
         let mut rows = rows_of(group, version);
-        known.rows.iter().all(|old| rows.next().is_some_and(|row| Arc::ptr_eq(old, row))) && rows.next().is_none()
+        known.rows.iter().all(|old| rows.next().is_some_and(|row| std::ptr::eq(old.as_ptr(), Arc::as_ptr(row))))
+            && rows.next().is_none()
     };
     match known.filter(same) {
         Some(known) => known.hash.clone(),
