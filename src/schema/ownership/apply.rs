@@ -20,7 +20,7 @@ use super::{
 use crate::{
     api::ApiError,
     object::Value,
-    schema::{Table, TypeId},
+    schema::{Table, TypeId, patch::convert_types},
 };
 
 /// The manager that owns what was there before anybody's fields were tracked.
@@ -65,7 +65,7 @@ pub fn apply(
             zero
         }
     };
-    let apply = Apply { types: Types { table }, ty: Ref::of(ty), live: &base, config, ctx };
+    let apply = Apply { types: Types { table }, id: ty, ty: Ref::of(ty), live: &base, config, ctx };
     let entries = if entries.is_empty() { apply.before_first_apply(table, ty)? } else { entries };
     let (mut object, entries) = apply.run(entries)?;
     if ctx.write.manager == last_applied::MANAGER {
@@ -106,6 +106,7 @@ fn show_object(object: &Value) -> String {
 
 struct Apply<'a> {
     types: Types<'a>,
+    id: TypeId,
     ty: Ref,
     /// Without `managedFields`.
     live: &'a Value,
@@ -213,13 +214,24 @@ impl<'a> Apply<'a> {
         if equal(self.live, &merged) {
             return Ok((self.live.clone(), entries));
         }
-        let object = (self.ctx.finish)(merged).map_err(|e| {
+        let object = self.typed(merged).map_err(|e| {
             unmapped(format!("failed to convert new object ({}) to proper version: {e}", show_object(self.config)))
         })?;
         if let Some(entry) = entries.iter_mut().find(|entry| entry.is(applier)) {
             entry.time = Some(self.ctx.write.now.into());
         }
         Ok((object, entries))
+    }
+
+    /// The merged object decoded and defaulted; those of built-in kinds become Go's first.
+    fn typed(&self, mut merged: Value) -> Result<Value, String> {
+        let table = self.types.table;
+        if table.get(self.id).go.is_empty() {
+            return (self.ctx.finish)(merged);
+        }
+        convert_types(table, self.id, &mut merged)
+            .and_then(|()| (self.ctx.finish)(merged))
+            .map_err(|e| format!("unable to convert unstructured object to {}: {e}", show_kind(self.config)))
     }
 
     /// Takes out what `last` had applied and nobody owns now, in the version it was applied in.
