@@ -15,7 +15,7 @@ use self::bootstrap::Controllers;
 
 use crate::{
     api::release,
-    chain::{Generation, Shared, create_server_chain, shared::StartError},
+    chain::{Generation, Shared, create_server_chain, custom::CustomRows, shared::StartError},
     options::{self, Invocation, ValidatedOptions},
     pki::newcomer::{self, Newcomer, NewcomerOptions, Prepared},
     reload::{self, Reloader, Running, Trigger, catalogue::catalogue},
@@ -95,9 +95,10 @@ async fn serve(invocation: Invocation, options: ValidatedOptions, logs: log::Log
         filled = ready(&shared, &options) => filled?,
         () = stop.wait() => return Ok(()),
     }
+    let custom = CustomRows::start(&shared);
     commit(&shared, &current, &generation);
     listeners.commit(bound).finish();
-    let bootstrap = hooks::Bootstrap::start(&options, &shared, &current, own_ca, &registered);
+    let bootstrap = hooks::Bootstrap::start(&options, &shared, &current, own_ca, &registered, custom);
     let mut controllers = Controllers::new(shared.clone(), &current, bootstrap);
     controllers.apply(&options, own.as_ref());
     let (asked, triggers) = mpsc::channel(reload::QUEUE);

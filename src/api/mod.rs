@@ -4,6 +4,7 @@ pub mod clock;
 pub mod duration;
 pub mod field;
 pub mod fields;
+pub mod go_url;
 pub mod intstr;
 pub mod ip;
 pub mod labels;

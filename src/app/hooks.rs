@@ -20,6 +20,7 @@ use crate::{
         Shared,
         build::group_versions,
         client::{InProcess, SERVER_AGENT},
+        custom::{CustomRows, definitions},
     },
     controllers::{
         ApiClient,
@@ -30,6 +31,7 @@ use crate::{
             flowcontrol, identity, kubernetes_service, namespaces, priority_classes, service_cidr, service_repair,
             token_tracking,
         },
+        crd::DefinitionController,
         rbac_bootstrap,
     },
     options::{
@@ -149,6 +151,7 @@ impl Bootstrap {
         current: &Current,
         own_ca: Option<&str>,
         registered: &Registered,
+        custom: Arc<CustomRows>,
     ) -> Arc<Self> {
         let client: Arc<dyn ApiClient> = Arc::new(InProcess::new(current.clone(), SERVER_AGENT));
         let cluster = Cluster {
@@ -165,6 +168,9 @@ impl Bootstrap {
         if options.authorization.modes.contains(&AuthorizationMode::Rbac) {
             hooks.run(rbac_bootstrap::HOOK, Box::pin(async move { rbac_bootstrap::bootstrap_roles(&*client).await }));
         }
+        let client = this.cluster.client.clone();
+        let conditions = DefinitionController { cache: definitions(shared), definitions: custom, client };
+        this.keep(conditions.run());
         this.start_cluster_scoped(hooks);
         this.start_namespaced(hooks);
         this.start_registration(hooks, registered);

@@ -1,7 +1,10 @@
 //! The API extensions server: `apiextensions.k8s.io` and every custom resource.
 
 use super::delegate::{Answer, AnswerFuture, Delegate};
-use crate::server::{context::Exchange, generic::{GenericApiServer, Rows}};
+use crate::server::{
+    context::Exchange,
+    generic::{GenericApiServer, Rows},
+};
 
 pub struct ExtensionsServer {
     /// `apiextensions.k8s.io`.

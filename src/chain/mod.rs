@@ -8,6 +8,7 @@ mod aggregator;
 pub mod build;
 pub mod client;
 mod connect;
+pub mod custom;
 pub mod delegate;
 pub mod dialer;
 mod extensions;

@@ -6,6 +6,7 @@
 
 pub mod builtin;
 pub mod catalog;
+pub mod dynamic;
 pub mod printer;
 pub mod reader;
 pub mod resource;

@@ -8,6 +8,7 @@ pub use crate::api::names::{name_is_dns_label, name_is_dns_subdomain, name_is_dn
 use crate::{
     api::{ApiError, ErrorList, names::Messages, warnings::Warnings},
     object::Value,
+    registry::store::Preconditions,
     schema::ownership::{FieldSet, Pattern},
 };
 
@@ -123,6 +124,18 @@ pub trait Strategy: Send + Sync {
     /// Whether writes through this endpoint run the row's [`Lifecycle`]; that of a status does not.
     fn runs_lifecycle(&self) -> bool {
         true
+    }
+
+    /// What this kind asks of a deletion's preconditions before all others are asked the same (definitions word it in their
+    /// own way).
+    fn check_preconditions(&self, _object: &Value, _wanted: &Preconditions) -> Result<(), ApiError> {
+        Ok(())
+    }
+
+    /// Marks an object for its deletion in the kind's own way, instead of everything that a deletion does otherwise
+    /// (definitions). `false`: the usual is done. Deletions of whole collections are always the usual.
+    fn takes_over_deletion(&self, _cx: &StrategyContext<'_>, _object: &mut Value) -> bool {
+        false
     }
 
     /// Called with each object before it is shown, for fields that the stored form lacks (services' defaults).

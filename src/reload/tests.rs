@@ -54,7 +54,8 @@ async fn reloader(folder: &Path) -> Reloader {
     app::commit(&shared, &current, &generation);
     let set = || Listeners::new(current.clone(), app::limits(&options), InheritedSockets::default());
     let registered = app::hooks::register(&shared.hooks, &options);
-    let bootstrap = app::hooks::Bootstrap::start(&options, &shared, &current, own_ca, &registered);
+    let custom = crate::chain::custom::CustomRows::start(&shared);
+    let bootstrap = app::hooks::Bootstrap::start(&options, &shared, &current, own_ca, &registered, custom);
     let controllers = Controllers::new(shared.clone(), &current, bootstrap);
     let (listeners, admin) = (set(), set());
     Reloader::new(Running { invocation, shared, current, listeners, admin, logs, generation, own, controllers })

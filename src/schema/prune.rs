@@ -210,6 +210,22 @@ fn fill_slot(node: Node, slot: &Slot, value: &mut Value) {
     fill(node.at(slot), value);
 }
 
+/// Something of a wrong type, at a place relative to the object.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Refused {
+    pub field: String,
+    pub value: Value,
+    pub cause: String,
+}
+
+impl Refused {
+    /// As validation tells it, below `path` (`""` for the object itself): `spec.pod.metadata: Invalid value: …`.
+    pub fn below(&self, path: &str) -> FieldError {
+        let field = if path.is_empty() { self.field.clone() } else { format!("{path}.{}", self.field) };
+        FieldError::invalid_ref(&field, &self.value, &self.cause)
+    }
+}
+
 /// What to do with metadata, `apiVersion` or `kind` of a wrong type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Malformed {
@@ -223,13 +239,13 @@ pub enum Malformed {
 /// members it does not have (the root's first, then sorted), which are dropped.
 ///
 /// # Errors
-/// `metadata: Invalid value: …` for the first thing of a wrong type, if it is to be refused.
+/// The first thing of a wrong type, if it is to be refused.
 pub fn coerce(
     table: &Table,
     ty: TypeId,
     value: &mut Value,
     malformed: Malformed,
-) -> Result<Vec<String>, Box<FieldError>> {
+) -> Result<Vec<String>, Box<Refused>> {
     let mut coercer = Coercer { malformed, unknown: Vec::new() };
     coercer.value(Node::of(table, ty), value, Path::ROOT)?;
     coercer.unknown.sort_unstable();
@@ -243,7 +259,7 @@ struct Coercer {
 }
 
 impl Coercer {
-    fn value(&mut self, node: Node, value: &mut Value, path: Path) -> Result<(), Box<FieldError>> {
+    fn value(&mut self, node: Node, value: &mut Value, path: Path) -> Result<(), Box<Refused>> {
         match value {
             Value::Object(map) => {
                 if node.is_embedded_resource() {
@@ -271,7 +287,7 @@ impl Coercer {
         }
     }
 
-    fn object(&mut self, map: &mut Map, path: Path) -> Result<(), Box<FieldError>> {
+    fn object(&mut self, map: &mut Map, path: Path) -> Result<(), Box<Refused>> {
         for name in ["apiVersion", "kind"] {
             match map.get(name) {
                 None | Some(Value::Str(_)) => {}
@@ -279,7 +295,8 @@ impl Coercer {
                     map.remove(name);
                 }
                 Some(other) => {
-                    return Err(Box::new(FieldError::invalid_ref(&path.child(name), other, "must be a string")));
+                    let field = path.child(name).to_string();
+                    return Err(Box::new(Refused { field, value: other.clone(), cause: "must be a string".into() }));
                 }
             }
         }
@@ -290,7 +307,7 @@ impl Coercer {
         match decode(builtin(), ty, metadata, None) {
             Ok(unknown) => self.report(&path, unknown),
             Err(error) if self.malformed == Malformed::Refuse => {
-                return Err(Box::new(FieldError::invalid_ref(&path, &written, &error.0)));
+                return Err(Box::new(Refused { field: path.to_string(), value: written, cause: error.0 }));
             }
             // Member by member: what can be read alone is kept.
             Err(_) => {
@@ -387,7 +404,7 @@ mod tests {
         let (table, ty) = table(
             r#"{"type":"object","properties":{"e":{"type":"object","x-kubernetes-embedded-resource":true,"x-kubernetes-preserve-unknown-fields":true}}}"#,
         );
-        let refused = |value: Value| coerce(&table, ty, &mut value.clone(), Malformed::Refuse).unwrap_err().to_string();
+        let refused = |value: Value| coerce(&table, ty, &mut value.clone(), Malformed::Refuse).unwrap_err().below("").to_string();
         assert_eq!(
             refused(json!({"metadata": {"name": 1}})),
             r#"metadata: Invalid value: {"name":1}: json: cannot unmarshal number into Go struct field ObjectMeta.name of type string"#

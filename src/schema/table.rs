@@ -71,6 +71,11 @@ impl Table {
         }
     }
 
+    /// Whether the type is one of the base's, not of this table's own.
+    pub fn is_of_base(&self, id: TypeId) -> bool {
+        self.base.is_some() && id.0 < self.base_len && id != TypeId::ANY
+    }
+
     /// Adds a type. Types that refer to each other are added as [`Type::any`] first and set later ([`Table::set`]).
     pub fn add(&mut self, ty: Type) -> TypeId {
         let id = TypeId(self.len() as u32);
@@ -423,6 +428,10 @@ pub struct Validation {
     pub rules: Box<[Value]>,
     /// What the root says of `metadata`: constraints of `name` and `generateName`.
     pub metadata: Option<Box<Nested>>,
+    /// The schema says nothing of the value's type, although it says what is in one.
+    pub untyped: bool,
+    /// `additionalProperties: false`.
+    pub forbids_additional: bool,
 }
 
 /// A value validation inside `allOf` and its like: judgements on the value and on what is below it.
@@ -434,6 +443,4 @@ pub struct Nested {
     pub properties: Box<[(Key, Nested)]>,
     pub items: Option<Box<Nested>>,
     pub additional: Option<Box<Nested>>,
-    /// `additionalProperties: false`.
-    pub forbids_additional: bool,
 }

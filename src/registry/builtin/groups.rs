@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{
-    apiregistration, apps, autoscaling, coordination, core, discovery, events,
+    apiextensions, apiregistration, apps, autoscaling, coordination, core, discovery, events,
     kind::{Kind, Own, Plain, StatusEndpoint},
     networking, rbac, reviews, rules,
 };
@@ -31,6 +31,7 @@ pub fn behaviour(wiring: &Wiring, group: &str, plural: &str, version: &str, kind
         "" => core::behaviour(wiring, plural),
         "discovery.k8s.io" => discovery::behaviour(plural),
         "networking.k8s.io" => networking::behaviour(plural),
+        apiextensions::GROUP => apiextensions::behaviour(plural),
         rbac::GROUP => rbac::strategy(plural).map(stored),
         "authentication.k8s.io" | "authorization.k8s.io" => reviews::behaviour(wiring, plural),
         _ => None,
@@ -58,6 +59,7 @@ fn own(wiring: &Wiring, group: &str, plural: &str) -> Arc<dyn Own> {
 pub fn subresource(wiring: &Wiring, group: &str, plural: &str, name: &str) -> Option<SubresourceBehaviour> {
     let other = match group {
         "" => core::subresource(wiring, plural, name),
+        apiextensions::GROUP => apiextensions::subresource(plural, name),
         "apps" => apps::subresource(plural, name),
         "networking.k8s.io" => networking::subresource(plural, name),
         _ => None,

@@ -4,6 +4,7 @@
 //! answers which strategy, lifecycle and subresource behaviour its kinds have. Most kinds share one strategy ([`kind`]):
 //! a row of [`rules`] and, at full depth, what their module adds to it.
 
+pub mod apiextensions;
 mod apiregistration;
 mod apps;
 mod autoscaling;

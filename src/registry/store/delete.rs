@@ -39,6 +39,8 @@ pub struct DeleteOptions {
     pub grace_period_seconds: Option<i64>,
     pub propagation: Option<Propagation>,
     pub preconditions: Preconditions,
+    /// Whether this is one of the objects of a collection that is deleted.
+    pub in_collection: bool,
 }
 
 /// What a deletion left behind.
@@ -77,11 +79,13 @@ impl Store {
         admit: &dyn Admit,
     ) -> Result<Option<Deleted>, ApiError> {
         let old = self.current(entry, write)?;
+        write.strategy.check_preconditions(&old, &options.preconditions)?;
         check_preconditions(GroupResource::new(&self.resource.group, &self.resource.kind), &old, &options.preconditions)?;
         write.strategy.check_delete(&old)?;
         admit.admit(None, Some(&old)).await?;
         let mut new = old.clone();
-        let marking = mark(write, options, &mut new);
+        let taken_over = !options.in_collection && write.strategy.takes_over_deletion(&write.cx, &mut new);
+        let marking = if taken_over { Marking { stays: true, graceful: false } } else { mark(write, options, &mut new) };
         if !marking.stays {
             // What clients are shown is the object with its last finalizers, at the revision of its end.
             let last = if marking.graceful { new } else { old };

@@ -13,6 +13,7 @@ pub mod object_meta;
 pub mod options;
 pub mod rules;
 pub mod selector;
+pub mod webhook;
 
 #[cfg(test)]
 mod tests;

@@ -287,6 +287,7 @@ pub fn delete_options(body: Option<Value>, query: &Query) -> Result<Deletion, Ap
         grace_period_seconds: value.i64_at(&["gracePeriodSeconds"]).map(|seconds| if seconds < 0 { 1 } else { seconds }),
         propagation,
         preconditions: Preconditions { uid: text("uid"), resource_version: text("resourceVersion") },
+        in_collection: false,
     };
     Ok(Deletion { options, dry_run, value, orphan_dependents })
 }

@@ -161,6 +161,16 @@ impl Cache {
         wakers.into_iter().for_each(Waker::wake);
     }
 
+    /// Ends the resource's watches as [`Self::drop_resource`] does, but keeps it: what its objects look like changed.
+    pub fn end_watches(&self, prefix: &str) {
+        let mut wakers = Vec::new();
+        let resource = self.core.routes.lock().find(prefix);
+        if let Some(resource) = resource {
+            resource.end_watches(&mut wakers);
+        }
+        wakers.into_iter().for_each(Waker::wake);
+    }
+
     /// Waits until the first list is in. Returns at once ever after.
     pub async fn ready(&self) {
         // The sender lives as long as `self`, so this cannot fail.

@@ -37,6 +37,10 @@ impl Routes {
         resources
     }
 
+    pub(super) fn find(&self, prefix: &str) -> Option<Arc<ResourceCache>> {
+        self.by_prefix.get(prefix).cloned()
+    }
+
     pub(super) fn unclaimed(&self) -> usize {
         self.unclaimed.len()
     }

@@ -205,6 +205,7 @@ fn delete_options(options: &Value) -> Result<DeleteOptions, ApiError> {
         grace_period_seconds: options.i64_at(&["gracePeriodSeconds"]),
         propagation,
         preconditions: Preconditions { uid: precondition("uid"), resource_version: precondition("resourceVersion") },
+        in_collection: false,
     })
 }
 

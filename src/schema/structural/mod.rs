@@ -4,6 +4,18 @@
 //! place of a custom resource holds a pointer in Go's sense: absent and zero differ, and nothing is left out when it
 //! is printed.
 
+pub mod check;
+pub mod correlate;
+pub mod default_check;
+pub mod embedded;
+pub mod field_path;
+pub mod formats;
+pub mod go_regex;
+pub mod list_types;
+mod mail;
+pub mod node;
+pub mod validate;
+
 use super::{
     builtin::builtin,
     table::{
@@ -24,16 +36,18 @@ pub fn custom_resource(
 ) -> (Table, TypeId) {
     let mut table = Table::over(builtin());
     let everything = preserving_object();
-    let root = Builder { table: &mut table, plain: Vec::new(), nothing: None }.root(schema.unwrap_or(&everything));
+    let root = Builder::new(&mut table).root(schema.unwrap_or(&everything));
     table.add_kind(group, version, kind, root);
     let list = list_of(&mut table, root);
     table.add_kind(group, version, list_kind, list);
     (table, root)
 }
 
-/// Adds the type of a schema that is part of another (a `status`, a node).
-pub fn add(table: &mut Table, schema: &Value) -> TypeId {
-    Builder { table, plain: Vec::new(), nothing: None }.add(schema)
+/// The type by which upstream judges a default: as the schema says, but nothing is known of what may be an integer or a
+/// string. `root`: the schema is that of a whole object.
+pub fn default_type(table: &mut Table, schema: &Value, root: bool) -> TypeId {
+    let mut builder = Builder { loose: true, ..Builder::new(table) };
+    if root { builder.root(schema) } else { builder.add(schema) }
 }
 
 fn preserving_object() -> Value {
@@ -45,9 +59,15 @@ struct Builder<'t> {
     /// Scalars without further ado, made once each.
     plain: Vec<(Scalar, TypeId)>,
     nothing: Option<TypeId>,
+    /// `x-kubernetes-int-or-string` is no type.
+    loose: bool,
 }
 
-impl Builder<'_> {
+impl<'t> Builder<'t> {
+    fn new(table: &'t mut Table) -> Self {
+        Self { table, plain: Vec::new(), nothing: None, loose: false }
+    }
+
     /// The root is an embedded resource whose metadata is the real one; what the schema says of it (name, generateName)
     /// only judges.
     fn root(&mut self, schema: &Value) -> TypeId {
@@ -89,7 +109,7 @@ impl Builder<'_> {
     fn type_of(&mut self, schema: &Value) -> Type {
         let preserve_unknown = schema.bool_at(&["x-kubernetes-preserve-unknown-fields"]);
         let has = |name: &str| schema.get(name).is_some_and(|it| !it.is_null());
-        let shape = if schema.bool_at(&["x-kubernetes-int-or-string"]) {
+        let shape = if schema.bool_at(&["x-kubernetes-int-or-string"]) && !self.loose {
             Shape::Scalar(Scalar::IntOrString)
         } else {
             match schema.str_at(&["type"]) {
@@ -106,7 +126,14 @@ impl Builder<'_> {
         };
         // "Anything" keeps everything anyway.
         let preserve_unknown = preserve_unknown && !matches!(shape, Shape::Any);
-        Type { shape, go: Key::default(), validation: validation(schema).map(Box::new), preserve_unknown }
+        let mut validation = validation(schema);
+        let untyped = schema.str_at(&["type"]).is_empty() && !matches!(shape, Shape::Any | Shape::Scalar(_));
+        let forbids_additional = schema.get("additionalProperties").and_then(Value::as_bool) == Some(false);
+        if untyped || forbids_additional {
+            let validation = validation.get_or_insert_default();
+            (validation.untyped, validation.forbids_additional) = (untyped, forbids_additional);
+        }
+        Type { shape, go: Key::default(), validation: validation.map(Box::new), preserve_unknown }
     }
 
     fn slot(&mut self, schema: &Value) -> Slot {
@@ -180,7 +207,10 @@ impl Builder<'_> {
     fn nothing(&mut self) -> Slot {
         let ty = match self.nothing {
             Some(ty) => ty,
-            None => self.table.add(Type::new(Shape::Struct(Box::default()))),
+            None => {
+                let validation = Some(Box::new(Validation { untyped: true, ..Validation::default() }));
+                self.table.add(Type { validation, ..Type::new(Shape::Struct(Box::default())) })
+            }
         };
         self.nothing = Some(ty);
         Slot { nullable: true, pointer: true, ..Slot::of(ty) }
@@ -296,6 +326,8 @@ fn read_validation(schema: &Value) -> Validation {
         not: schema.get("not").filter(|it| !it.is_null()).map(|it| Box::new(nested(it))),
         rules: schema.array_at(&["x-kubernetes-validations"]).into(),
         metadata: None,
+        untyped: false,
+        forbids_additional: schema.get("additionalProperties").and_then(Value::as_bool) == Some(false),
     }
 }
 
@@ -314,6 +346,5 @@ fn nested(schema: &Value) -> Nested {
         properties: properties.map(|(name, schema)| (name.clone(), nested(schema))).collect(),
         items: below("items"),
         additional: below("additionalProperties"),
-        forbids_additional: schema.get("additionalProperties").and_then(Value::as_bool) == Some(false),
     }
 }
