@@ -45,9 +45,8 @@ pub fn v3(section: &Section, form: Form) -> Vec<u8> {
     let (title, version) = section.info();
     let head = Head {
         info: json!({"title": title, "version": version}),
-        security: json!({"BearerToken": {
-            "type": "apiKey", "description": "Bearer Token authentication", "name": "authorization", "in": "header"
-        }}),
+        // Documents of custom resources say nothing of it.
+        security: if writer.custom { Value::object() } else { bearer_token() },
     };
     let paths = paths.iter().map(|item| (item.path.as_str(), v3_path(item)));
     let models = models.names.iter().map(|name| (name.as_str(), models.write(name, &writer)));
@@ -65,12 +64,7 @@ pub fn v2(sections: &[Section], form: Form) -> Vec<u8> {
     paths.dedup_by(|a, b| a.path == b.path);
     let models = ModelSet::of(&sections.iter().collect::<Vec<_>>(), &paths);
     let writer = Models { dialect: Dialect::V2, descriptions: &descriptions, narrowed_to: None, custom: false };
-    let head = Head {
-        info: json!({"title": "Kubernetes", "version": "1.37"}),
-        security: json!({"BearerToken": {
-            "type": "apiKey", "description": "Bearer Token authentication", "name": "authorization", "in": "header"
-        }}),
-    };
+    let head = Head { info: json!({"title": "Kubernetes", "version": "1.37"}), security: bearer_token() };
     let shared = shared_parameters(&paths);
     let paths = paths.iter().map(|item| (item.path.as_str(), v2_path(item)));
     let models = models.names.iter().map(|name| (name.as_str(), models.write(name, &writer)));
@@ -78,6 +72,13 @@ pub fn v2(sections: &[Section], form: Form) -> Vec<u8> {
         Form::Json => v2_json(&head, paths, models, &shared),
         Form::Protobuf => protobuf::v2(&head.info, &head.security, paths, models, &shared),
     }
+}
+
+/// How one proves who one is.
+fn bearer_token() -> Value {
+    json!({"BearerToken": {
+        "type": "apiKey", "description": "Bearer Token authentication", "name": "authorization", "in": "header"
+    }})
 }
 
 struct Head {
@@ -151,13 +152,18 @@ fn v3_json<'a>(
     write_members(&mut out, paths);
     out.extend_from_slice(b",\"components\":{");
     let mut models = models.peekable();
+    let secured = head.security.as_object().is_some_and(|it| !it.is_empty());
     if models.peek().is_some() {
         out.extend_from_slice(b"\"schemas\":");
         write_members(&mut out, models);
-        out.push(b',');
+        if secured {
+            out.push(b',');
+        }
     }
-    out.extend_from_slice(b"\"securitySchemes\":");
-    write_json(&mut out, &head.security, Style::Compact);
+    if secured {
+        out.extend_from_slice(b"\"securitySchemes\":");
+        write_json(&mut out, &head.security, Style::Compact);
+    }
     out.extend_from_slice(b"}}");
     out
 }

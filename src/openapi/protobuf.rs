@@ -190,7 +190,9 @@ pub fn v3<'a>(
     if !schemas.is_empty() {
         bytes(&mut components, 1, &schemas);
     }
-    write(&mut components, 7, Kind::One(&SECURITIES_3), security);
+    if security.as_object().is_some_and(|it| !it.is_empty()) {
+        write(&mut components, 7, Kind::One(&SECURITIES_3), security);
+    }
     bytes(&mut out, 5, &components);
     out
 }

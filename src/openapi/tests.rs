@@ -228,6 +228,7 @@ fn a_custom_resource_is_published_in_full_in_v3() {
     assert_eq!(model.at(&["x-kubernetes-selectable-fields"]), Some(&json!([{"fieldPath": ".spec.title"}])));
     let schemas = document.object_at(&["components", "schemas"]).unwrap();
     assert!(schemas.contains_key("io.k8s.api.autoscaling.v1.Scale"));
+    assert!(document.at(&["components", "securitySchemes"]).is_none());
     let paths = document.object_at(&["paths"]).unwrap();
     assert_eq!(paths.len(), 5, "{:?}", paths.keys().collect::<Vec<_>>());
     let scale =
