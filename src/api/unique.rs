@@ -13,6 +13,7 @@ pub const MAX_BASE: usize = 58;
 
 fn fill(bytes: &mut [u8]) {
     // Fails only where the system has no entropy source at all; such a process must not hand out identities.
+    #[allow(clippy::expect_used)]
     SystemRandom::new().fill(bytes).expect("the system's random source works");
 }
 

@@ -108,7 +108,7 @@ impl From<Vec<Cell>> for PrintedRow {
 }
 
 /// What a list does with its rows beyond printing each: sorting, marking one of them.
-pub type Arrange = fn(&mut Vec<(Value, PrintedRow)>);
+pub type Arrange = fn(&mut [(Value, PrintedRow)]);
 
 /// The printer of a kind. It is handed objects in the version that writes are judged in: the storage version of
 /// built-in kinds, the request's of custom resources.

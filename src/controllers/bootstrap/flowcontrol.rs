@@ -160,7 +160,7 @@ async fn sync_status(cluster: &Cluster) -> Result<(), ApiError> {
         });
         Some(cluster.client.apply(format!("{}/{name}/status?fieldManager={CONSUMER}&force=true", path(SCHEMAS)), body))
     }));
-    written.await.into_iter().map(|result| result.map(drop)).collect()
+    written.await.into_iter().try_for_each(|result| result.map(drop))
 }
 
 #[cfg(test)]

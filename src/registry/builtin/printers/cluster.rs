@@ -63,7 +63,7 @@ fn trust_bundle(it: &Value) -> Cells {
 fn pod_certificate_request(it: &Value) -> Cells {
     let spec = |field: &str| it.str_at(&["spec", field]);
     let kinds = it.array_at(&["status", "conditions"]).iter().map(|condition| condition.str_at(&["type"]));
-    let state = kinds.filter(|kind| matches!(*kind, "Issued" | "Denied" | "Failed")).last().unwrap_or("Pending");
+    let state = kinds.rev().find(|kind| matches!(*kind, "Issued" | "Denied" | "Failed")).unwrap_or("Pending");
     cells![
         name(it),
         spec("podName"),
@@ -96,7 +96,7 @@ fn migration(it: &Value) -> Cells {
         .filter(|condition| condition.str_at(&["status"]) == "True")
         .map(|condition| condition.str_at(&["type"]))
         .filter(|kind| matches!(*kind, "Running" | "Failed" | "Succeeded"))
-        .last();
+        .next_back();
     cells![name(it), resource, state.unwrap_or("Unknown")]
 }
 

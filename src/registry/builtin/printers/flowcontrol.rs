@@ -35,7 +35,7 @@ fn precedence(it: &Value) -> i64 {
 }
 
 /// In the order in which requests meet them.
-fn by_precedence(rows: &mut Vec<(Value, PrintedRow)>) {
+fn by_precedence(rows: &mut [(Value, PrintedRow)]) {
     rows.sort_by(|(a, _), (b, _)| precedence(a).cmp(&precedence(b)).then_with(|| name(a).cmp(name(b))));
 }
 

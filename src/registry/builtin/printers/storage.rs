@@ -82,7 +82,7 @@ fn storage_class(it: &Value) -> Cells {
 }
 
 /// Marks the class that claims without one get: of those annotated the newest, of equally old ones the first by name.
-fn mark_default(rows: &mut Vec<(Value, PrintedRow)>) {
+fn mark_default(rows: &mut [(Value, PrintedRow)]) {
     let annotated = |it: &Value| {
         let meta = Meta::of(it);
         ["storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class"]

@@ -118,7 +118,7 @@ impl Range {
     }
 
     /// All addresses from a random one on: the upper part first.
-    fn from_anywhere(&self) -> impl Iterator<Item = IpAddr> {
+    fn starting_anywhere(&self) -> impl Iterator<Item = IpAddr> {
         let middle = self.first + u128::from(self.band);
         let low = (self.band > 0).then(|| (self.first, middle - 1));
         let range = *self;
@@ -182,7 +182,7 @@ impl AddressPool {
         for network in self.networks(family).iter().filter(|it| it.ready) {
             let Some(range) = Range::of(network.net) else { continue };
             let free = |ip: &IpAddr| self.reader.get(NETWORKING, "ipaddresses", "", &ip.to_string()).is_none();
-            for ip in range.from_anywhere().filter(free) {
+            for ip in range.starting_anywhere().filter(free) {
                 match self.addresses.claim(ip, namespace, name).await {
                     Ok(()) => return Ok(ip),
                     // Somebody was quicker than the cache.
@@ -230,7 +230,7 @@ mod tests {
     #[test]
     fn every_usable_address_comes_once_and_the_static_band_last() {
         let range = range("10.0.0.0/26");
-        let all: Vec<IpAddr> = range.from_anywhere().collect();
+        let all: Vec<IpAddr> = range.starting_anywhere().collect();
         assert_eq!(all.len(), 62);
         assert!(all[..46].iter().all(|ip| *ip > "10.0.0.16".parse::<IpAddr>().unwrap()), "{all:?}");
         let unique: std::collections::HashSet<_> = all.iter().collect();
@@ -244,7 +244,7 @@ mod tests {
         assert_eq!(range("10.0.0.0/24").band, 16);
         assert_eq!(range("10.0.0.0/28").band, 0);
         assert_eq!(range("fd00::/64").band, 256);
-        assert_eq!(range("fd00::/64").from_anywhere().take(3).count(), 3);
+        assert_eq!(range("fd00::/64").starting_anywhere().take(3).count(), 3);
         assert_eq!(Range::of("fd00::/63".parse().unwrap()), None);
         assert_eq!(Range::of("10.0.0.0/32".parse().unwrap()), None);
         assert!(contains(&"fd00::/120".parse().unwrap(), "fd00::ff".parse().unwrap()));
