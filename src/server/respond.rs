@@ -68,6 +68,15 @@ pub fn gzip(bytes: &[u8]) -> std::io::Result<Vec<u8>> {
     encoder.finish()
 }
 
+/// One member of these bytes for a stream that goes on: flushed before it ends, since readers would else wait for the
+/// next member before they hand out this one.
+pub fn gzip_piece(bytes: &[u8]) -> std::io::Result<Vec<u8>> {
+    let mut encoder = GzEncoder::new(Vec::with_capacity(bytes.len() / 4), GZIP_LEVEL);
+    encoder.write_all(bytes)?;
+    encoder.flush()?;
+    encoder.finish()
+}
+
 /// An answer whose bytes are all there, gzipped where it is long and the client takes it.
 pub fn whole(cx: &Exchange, status: u16, content_type: &'static str, bytes: Bytes) -> Response {
     if bytes.len() > GZIP_FROM

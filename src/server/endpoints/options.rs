@@ -138,6 +138,9 @@ impl ListOptions {
                 }
             }
         }
+        if !matches!(version_match, "" | "NotOlderThan") {
+            errors.push(FieldError::not_supported(field, version_match, &["NotOlderThan"]));
+        }
     }
 }
 

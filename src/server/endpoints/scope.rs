@@ -61,7 +61,7 @@ impl<'a> Scope<'a> {
     pub fn verb(&self, method: &Method) -> Result<Verb, ApiError> {
         let collection = self.name.is_empty();
         let verb = match (self.info.verb.as_str(), collection) {
-            ("watch", _) => Verb::Watch,
+            ("watch", _) if *method == Method::GET => Verb::Watch,
             ("list", true) => Verb::List,
             ("get" | "list", _) if *method == Method::GET => Verb::Get,
             ("create", _) => Verb::Create,

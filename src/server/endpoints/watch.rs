@@ -38,7 +38,8 @@ impl Endpoints {
         }
         let begun = begin(scope, &options, &selectors).await;
         let until = self.end_of(options.timeout_seconds);
-        let gzip = options.send_initial_events == Some(true) && respond::takes_gzip(cx);
+        let listing = cx.query.first("sendInitialEvents").is_some_and(crate::server::query::is_true);
+        let gzip = listing && respond::takes_gzip(cx);
         let stream = match begun {
             Ok((snapshot, watcher)) => {
                 WatchStream::new(self, cx, scope, accepted, selectors, options, snapshot, watcher, until)?

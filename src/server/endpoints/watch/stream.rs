@@ -123,7 +123,7 @@ impl WatchStream {
     pub(super) fn into_body(self, gzip: bool) -> BodyStream {
         unsynced(stream::unfold(self, move |mut state| async move {
             let piece = state.next().await?;
-            let piece = match gzip.then(|| respond::gzip(&piece)) {
+            let piece = match gzip.then(|| respond::gzip_piece(&piece)) {
                 None => Ok(piece),
                 Some(small) => small.map(Bytes::from).map_err(|error| BodyError(error.to_string())),
             };
