@@ -14,6 +14,7 @@ use super::{
     extensions::ExtensionsServer,
     kube::KubeServer,
     not_found::NotFound,
+    reader::CacheReader,
 };
 use crate::{
     admission,
@@ -39,7 +40,7 @@ use crate::{
         current::Current,
         discovery::{self, Documents},
         endpoints::Endpoints,
-        generic::GenericApiServer,
+        generic::{GenericApiServer, Rows},
         health::Check,
         layers,
         stack::{Stack, StackParts},
@@ -86,11 +87,13 @@ pub fn create_server_chain(
     own_ca: Option<&str>,
 ) -> Result<Generation, BuildError> {
     let config = create_kube_apiserver_config(options, shared, current, own_ca)?;
-    let extensions = create_api_extensions_server(&config, options, shared, Box::new(NotFound));
+    let extensions_config = create_api_extensions_config(&config, options, shared);
+    let extensions = create_api_extensions_server(extensions_config, Box::new(NotFound));
     let extension_rows = extensions.server.rows.load_full();
     let kube = create_kube_apiserver(&config, options, shared, Box::new(extensions));
     let delegates = DelegateDocuments { rows: vec![kube.server.rows.load_full(), extension_rows], checks: kube.checks.clone() };
-    let aggregator = create_aggregator_server(&config, options, shared, delegates, Box::new(kube));
+    let aggregator_config = create_aggregator_config(&config, options, shared, delegates);
+    let aggregator = create_aggregator_server(aggregator_config, Box::new(kube));
     let stack = layers_around(&config, options, shared, aggregator);
     Ok(Generation { options: options.clone(), stack: Arc::new(stack), authorizer: config.authorizer })
 }
@@ -186,14 +189,23 @@ fn server(name: &'static str, config: &KubeApiServerConfig, rows: Catalog) -> Ge
     GenericApiServer { name, rows: Arc::new(ArcSwap::from_pointee(rows)), endpoints: config.endpoints.clone() }
 }
 
-fn create_api_extensions_server(
+/// What the extensions server is made of: the generic part, with its own group, and the custom rows.
+struct ApiExtensionsConfig {
+    server: GenericApiServer,
+    custom: Rows,
+}
+
+fn create_api_extensions_config(
     config: &KubeApiServerConfig,
     options: &ValidatedOptions,
     shared: &Arc<Shared>,
-    delegate: Box<dyn Delegate>,
-) -> ExtensionsServer {
+) -> ApiExtensionsConfig {
     let rows = rows_of(config, options, shared, |group| group == EXTENSIONS);
-    ExtensionsServer { server: server("apiextensions-server", config, rows), custom: shared.custom.clone(), delegate }
+    ApiExtensionsConfig { server: server("apiextensions-server", config, rows), custom: shared.custom.clone() }
+}
+
+fn create_api_extensions_server(config: ApiExtensionsConfig, delegate: Box<dyn Delegate>) -> ExtensionsServer {
+    ExtensionsServer { server: config.server, custom: config.custom, delegate }
 }
 
 fn create_kube_apiserver(
@@ -221,13 +233,19 @@ struct DelegateDocuments {
     checks: Arc<[Check]>,
 }
 
-fn create_aggregator_server(
+/// What the aggregator is made of: the generic part, with its own group, and the documents of the whole chain.
+struct AggregatorConfig {
+    server: GenericApiServer,
+    reader: Arc<CacheReader>,
+    documents: Documents,
+}
+
+fn create_aggregator_config(
     config: &KubeApiServerConfig,
     options: &ValidatedOptions,
     shared: &Arc<Shared>,
     delegates: DelegateDocuments,
-    delegate: Box<dyn Delegate>,
-) -> AggregatorServer {
+) -> AggregatorConfig {
     let server = server("kube-aggregator", config, rows_of(config, options, shared, |group| group == REGISTRATION));
     let mut built_in = delegates.rows;
     built_in.push(server.rows.load_full());
@@ -240,7 +258,12 @@ fn create_aggregator_server(
         checks: delegates.checks,
         facts: facts(options, shared, port),
     });
-    AggregatorServer { server, reader: shared.reader.clone(), documents, delegate }
+    AggregatorConfig { server, reader: shared.reader.clone(), documents }
+}
+
+fn create_aggregator_server(config: AggregatorConfig, delegate: Box<dyn Delegate>) -> AggregatorServer {
+    let AggregatorConfig { server, reader, documents } = config;
+    AggregatorServer { server, reader, documents, delegate }
 }
 
 fn facts(options: &ValidatedOptions, shared: &Arc<Shared>, port: u16) -> discovery::Facts {
