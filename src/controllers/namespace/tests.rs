@@ -44,9 +44,15 @@ impl World {
                 Ok(json!({"resources": [{"name": "widgets", "namespaced": true, "verbs": verbs}]}))
             }
             ("GET", "/api/v1/namespaces/n/pods") => Ok(items(&self.pods)),
-            ("DELETE", "/api/v1/namespaces/n/pods") => Ok(drain(&self.pods)).map(|()| Value::Null),
+            ("DELETE", "/api/v1/namespaces/n/pods") => {
+                drain(&self.pods);
+                Ok(Value::Null)
+            }
             ("GET", "/apis/x.io/v2/namespaces/n/widgets") => Ok(items(&self.widgets)),
-            ("DELETE", "/apis/x.io/v2/namespaces/n/widgets") => Ok(drain(&self.widgets)).map(|()| Value::Null),
+            ("DELETE", "/apis/x.io/v2/namespaces/n/widgets") => {
+                drain(&self.widgets);
+                Ok(Value::Null)
+            }
             ("GET", "/api/v1/namespaces/n") => Ok(self.namespace.lock().clone()),
             ("PUT", "/api/v1/namespaces/n/status" | "/api/v1/namespaces/n/finalize") => {
                 *self.namespace.lock() = body.unwrap_or_default();

@@ -158,7 +158,7 @@ fn is_isbn10(text: &str) -> bool {
         return false;
     }
     let sum: u32 = first.iter().zip(1..).map(|(digit, weight)| weight * value(*digit)).sum();
-    (sum + 10 * if *last == b'X' { 10 } else { value(*last) }) % 11 == 0
+    (sum + 10 * if *last == b'X' { 10 } else { value(*last) }).is_multiple_of(11)
 }
 
 fn is_isbn13(text: &str) -> bool {

@@ -218,7 +218,7 @@ fn type_problem(node: Node<'_>, format: &str, value: &Value, path: &str) -> Opti
     let whole = matches!(value, Value::Float(number) if is_whole(*number)) && types.has("integer");
     let fits = types.has(kind) || whole || (kind == "integer" && types.has("number"));
     let texts = matches!(value, Value::Str(_) | Value::Array(_));
-    if !texts && !format.is_empty() && !(fits || own_format == format) {
+    if !texts && !format.is_empty() && !fits && own_format != format {
         return Some(Problem::wrong_type(path, format, own_format));
     }
     if texts && !format.is_empty() && !(types.has("number") || types.has("integer")) {

@@ -95,8 +95,7 @@ fn migration(it: &Value) -> Cells {
     let state = conditions
         .filter(|condition| condition.str_at(&["status"]) == "True")
         .map(|condition| condition.str_at(&["type"]))
-        .filter(|kind| matches!(*kind, "Running" | "Failed" | "Succeeded"))
-        .next_back();
+        .rfind(|kind| matches!(*kind, "Running" | "Failed" | "Succeeded"));
     cells![name(it), resource, state.unwrap_or("Unknown")]
 }
 
