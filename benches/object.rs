@@ -1,5 +1,7 @@
 //! The object engine: parse, print, decode, default, encode as protobuf.
 
+#![allow(clippy::expect_used)]
+
 use std::hint::black_box;
 
 use criterion::{Criterion, criterion_group, criterion_main};
@@ -56,7 +58,8 @@ fn objects(criterion: &mut Criterion) {
             value
         })
     });
-    criterion.bench_function("protobuf", |b| b.iter(|| codec::encode(Format::Protobuf, black_box(&value), Style::Compact)));
+    criterion
+        .bench_function("protobuf", |b| b.iter(|| codec::encode(Format::Protobuf, black_box(&value), Style::Compact)));
 }
 
 criterion_group!(benches, objects);

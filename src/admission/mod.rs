@@ -3,7 +3,6 @@
 //! Mutating plugins all finish before validating ones start; a validating plugin gets shared references and so cannot
 //! change anything. Plugins read through the narrow reader and never write.
 
-
 pub mod plugins;
 mod table;
 
@@ -71,11 +70,21 @@ pub trait Plugin: Send + Sync {
     fn handles(&self, operation: Operation) -> bool;
 
     /// May change `object` (absent for deletions). `old` is the stored object on update and delete.
-    fn admit<'a>(&'a self, _request: &'a Attributes<'a>, _object: Option<&'a mut Value>, _old: Option<&'a Value>) -> AdmissionFuture<'a> {
+    fn admit<'a>(
+        &'a self,
+        _request: &'a Attributes<'a>,
+        _object: Option<&'a mut Value>,
+        _old: Option<&'a Value>,
+    ) -> AdmissionFuture<'a> {
         Box::pin(std::future::ready(Ok(())))
     }
 
-    fn validate<'a>(&'a self, _request: &'a Attributes<'a>, _object: Option<&'a Value>, _old: Option<&'a Value>) -> AdmissionFuture<'a> {
+    fn validate<'a>(
+        &'a self,
+        _request: &'a Attributes<'a>,
+        _object: Option<&'a Value>,
+        _old: Option<&'a Value>,
+    ) -> AdmissionFuture<'a> {
         Box::pin(std::future::ready(Ok(())))
     }
 
@@ -106,7 +115,12 @@ impl Chain {
         self.plugins.iter().map(|plugin| plugin.name()).collect()
     }
 
-    pub async fn admit(&self, request: &Attributes<'_>, mut object: Option<&mut Value>, old: Option<&Value>) -> Result<(), ApiError> {
+    pub async fn admit(
+        &self,
+        request: &Attributes<'_>,
+        mut object: Option<&mut Value>,
+        old: Option<&Value>,
+    ) -> Result<(), ApiError> {
         for plugin in &self.plugins {
             if plugin.phases() != Phases::Validating && plugin.handles(request.operation) {
                 plugin.admit(request, object.as_deref_mut(), old).await?;
@@ -115,7 +129,12 @@ impl Chain {
         Ok(())
     }
 
-    pub async fn validate(&self, request: &Attributes<'_>, object: Option<&Value>, old: Option<&Value>) -> Result<(), ApiError> {
+    pub async fn validate(
+        &self,
+        request: &Attributes<'_>,
+        object: Option<&Value>,
+        old: Option<&Value>,
+    ) -> Result<(), ApiError> {
         for plugin in &self.plugins {
             if plugin.phases() != Phases::Mutating && plugin.handles(request.operation) {
                 plugin.validate(request, object, old).await?;

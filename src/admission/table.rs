@@ -4,10 +4,7 @@ use std::sync::Arc;
 
 use super::{Chain, Plugin, plugins};
 use crate::{
-    options::{
-        catalogue::PluginEntry,
-        completed::Admission,
-    },
+    options::{catalogue::PluginEntry, completed::Admission},
     registry::reader::ObjectReader,
 };
 

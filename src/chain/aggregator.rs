@@ -51,7 +51,9 @@ impl AggregatorServer {
     /// Whether an APIService hands this path's group and version to a service.
     fn remote(&self, cx: &Exchange) -> bool {
         let mut parts = cx.path().trim_matches('/').split('/');
-        let (Some("apis"), Some(group), Some(version)) = (parts.next(), parts.next(), parts.next()) else { return false };
+        let (Some("apis"), Some(group), Some(version)) = (parts.next(), parts.next(), parts.next()) else {
+            return false;
+        };
         let name = format!("{version}.{group}");
         let service = self.reader.get("apiregistration.k8s.io", "apiservices", "", &name);
         service.is_some_and(|service| service.at(&["spec", "service"]).is_some_and(|it| !it.is_null()))

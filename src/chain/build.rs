@@ -91,7 +91,8 @@ pub fn create_server_chain(
     let extensions = create_api_extensions_server(extensions_config, Box::new(NotFound));
     let extension_rows = extensions.server.rows.load_full();
     let kube = create_kube_apiserver(&config, options, shared, Box::new(extensions));
-    let delegates = DelegateDocuments { rows: vec![kube.server.rows.load_full(), extension_rows], checks: kube.checks.clone() };
+    let delegates =
+        DelegateDocuments { rows: vec![kube.server.rows.load_full(), extension_rows], checks: kube.checks.clone() };
     let aggregator_config = create_aggregator_config(&config, options, shared, delegates);
     let aggregator = create_aggregator_server(aggregator_config, Box::new(kube));
     let stack = layers_around(&config, options, shared, aggregator);
@@ -150,7 +151,13 @@ fn authenticators(options: &Authentication, own_ca: Option<&str>) -> Result<Auth
 /// then resources; the narrower word wins.
 fn serves(config: &RuntimeConfig, group: &str, version: &str, plural: &str, default: bool) -> bool {
     let group_version = if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") };
-    let level = if version.contains("alpha") { "api/alpha" } else if version.contains("beta") { "api/beta" } else { "api/ga" };
+    let level = if version.contains("alpha") {
+        "api/alpha"
+    } else if version.contains("beta") {
+        "api/beta"
+    } else {
+        "api/ga"
+    };
     let said = |key: &str| config.entries.get(key).copied();
     said(&format!("{group_version}/{plural}"))
         .or_else(|| said(&group_version))
@@ -170,7 +177,12 @@ const EXTENSIONS: &str = "apiextensions.k8s.io";
 const REGISTRATION: &str = "apiregistration.k8s.io";
 
 /// The rows of the groups for which `mine` says so, with their stores.
-fn rows_of(config: &KubeApiServerConfig, options: &ValidatedOptions, shared: &Arc<Shared>, mine: impl Fn(&str) -> bool) -> Catalog {
+fn rows_of(
+    config: &KubeApiServerConfig,
+    options: &ValidatedOptions,
+    shared: &Arc<Shared>,
+    mine: impl Fn(&str) -> bool,
+) -> Catalog {
     let wanted = |group: &str, version: &str, plural: &str, default: bool| {
         mine(group) && serves(&options.api.runtime_config, group, version, plural, default)
     };
@@ -318,7 +330,12 @@ fn checks(options: &ValidatedOptions, shared: &Arc<Shared>) -> Vec<Check> {
     checks
 }
 
-fn layers_around(config: &KubeApiServerConfig, options: &ValidatedOptions, shared: &Arc<Shared>, chain: AggregatorServer) -> Stack {
+fn layers_around(
+    config: &KubeApiServerConfig,
+    options: &ValidatedOptions,
+    shared: &Arc<Shared>,
+    chain: AggregatorServer,
+) -> Stack {
     let serving = &options.serving;
     let parts = StackParts {
         hsts: layers::Hsts::new(&serving.strict_transport_security_directives),

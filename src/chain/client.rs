@@ -45,7 +45,13 @@ impl InProcess {
         Self { current, user: Arc::new(UserInfo::apiserver()), conn: Arc::new(conn), agent }
     }
 
-    async fn send(&self, method: Method, path: String, media_type: &'static str, body: Option<Value>) -> Result<Value, ApiError> {
+    async fn send(
+        &self,
+        method: Method,
+        path: String,
+        media_type: &'static str,
+        body: Option<Value>,
+    ) -> Result<Value, ApiError> {
         let request = HttpRequest::builder()
             .method(method)
             .uri(path)

@@ -143,8 +143,15 @@ fn joined(
 /// Headers that may go on: none that are about this connection, and no credentials (authentication has taken those).
 fn forwarded(headers: &HeaderMap) -> HeaderMap {
     const HOP: [&str; 9] = [
-        "connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "te", "trailer", "transfer-encoding",
-        "upgrade", "host",
+        "connection",
+        "keep-alive",
+        "proxy-authenticate",
+        "proxy-authorization",
+        "te",
+        "trailer",
+        "transfer-encoding",
+        "upgrade",
+        "host",
     ];
     headers
         .iter()
@@ -167,7 +174,11 @@ fn kubelet_refused(status: u16, text: &str) -> ApiError {
     match status {
         400 => ApiError::bad_request(text),
         500 => ApiError::internal(text),
-        404 => ApiError::new(404, Reason::NotFound, format!("the server could not find the requested resource ( pods/log {text})")),
+        404 => ApiError::new(
+            404,
+            Reason::NotFound,
+            format!("the server could not find the requested resource ( pods/log {text})"),
+        ),
         other => ApiError::new(other, Reason::Unknown, text),
     }
 }

@@ -65,7 +65,11 @@ impl KubeServer {
             let content_type = "application/openmetrics-text; version=1.0.0; charset=utf-8";
             return respond::response(200, content_type, Body::Full(self.metrics.open_metrics().into()));
         }
-        respond::response(200, "text/plain; version=0.0.4; charset=utf-8; escaping=underscores", Body::Full(self.metrics.text().into()))
+        respond::response(
+            200,
+            "text/plain; version=0.0.4; charset=utf-8; escaping=underscores",
+            Body::Full(self.metrics.text().into()),
+        )
     }
 }
 

@@ -68,7 +68,8 @@ impl Shared {
         }
         .map_err(|error| StartError(error.to_string()))?;
         let backend: Arc<dyn Storage> = embedded.clone();
-        let cache = Cache::start(backend.clone(), CacheOptions::default()).map_err(|error| StartError(error.to_string()))?;
+        let cache =
+            Cache::start(backend.clone(), CacheOptions::default()).map_err(|error| StartError(error.to_string()))?;
         let nobody: Arc<dyn crate::auth::authz::Authorizer> = Arc::new(AlwaysDeny);
         let reader = Arc::<CacheReader>::default();
         Ok(Arc::new(Self {

@@ -10,12 +10,12 @@ use crate::api::ApiError;
 use crate::object::Value;
 
 pub mod bootstrap;
-pub mod namespace;
-mod namespaces;
 pub mod crd;
 mod crd_finalizer;
 mod crd_names;
 pub mod feed;
+pub mod namespace;
+mod namespaces;
 pub mod rbac_aggregation;
 pub mod rbac_bootstrap;
 pub mod rbac_reconcile;

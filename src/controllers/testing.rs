@@ -114,7 +114,8 @@ impl ApiClient for Server {
         Box::pin(async move {
             let path = path.split('?').next().unwrap_or(&path).trim_end_matches("/status").to_owned();
             self.writes.lock().push(format!("APPLY {path}"));
-            let mut object = self.get(&path).ok_or_else(|| ApiError::not_found(GroupResource::new("", "objects"), &path))?;
+            let mut object =
+                self.get(&path).ok_or_else(|| ApiError::not_found(GroupResource::new("", "objects"), &path))?;
             object.set(&["status"], body.get("status").cloned().unwrap_or_default());
             self.put(&path, object.clone());
             Ok(object)

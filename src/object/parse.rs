@@ -419,7 +419,8 @@ mod tests {
 
     #[test]
     fn repeated_members_are_named_by_path_and_the_last_wins() {
-        let parsed = parse_reporting_duplicates(br#"{"spec":{"x":1,"l":[{"k":1,"k":2}],"x":2},"a":1,"a":2,"a":3}"#).unwrap();
+        let parsed =
+            parse_reporting_duplicates(br#"{"spec":{"x":1,"l":[{"k":1,"k":2}],"x":2},"a":1,"a":2,"a":3}"#).unwrap();
         assert_eq!(parsed.duplicates, ["spec.l[0].k", "spec.x", "a"]);
         assert_eq!(parsed.value.i64_at(&["spec", "x"]), Some(2));
         assert_eq!(parsed.value.i64_at(&["a"]), Some(3));

@@ -158,9 +158,14 @@ mod tests {
 
     #[test]
     fn numbers_print_as_gos() {
-        for (value, text) in
-            [(1.0, "1"), (0.5, "0.5"), (1e21, "1e+21"), (1e20, "100000000000000000000"), (1e-7, "1e-7"), (1.5e-9, "1.5e-9")]
-        {
+        for (value, text) in [
+            (1.0, "1"),
+            (0.5, "0.5"),
+            (1e21, "1e+21"),
+            (1e20, "100000000000000000000"),
+            (1e-7, "1e-7"),
+            (1.5e-9, "1.5e-9"),
+        ] {
             assert_eq!(print_float(value), text);
         }
         assert_eq!(to_string(&Value::Int(i64::MIN)), "-9223372036854775808");

@@ -62,7 +62,11 @@ impl<'de> Visitor<'de> for Seed<'_> {
         Ok(i64::try_from(it).map_or(Value::Float(it as f64), Value::Int))
     }
     fn visit_f64<E: serde::de::Error>(self, it: f64) -> Result<Value, E> {
-        if it.is_finite() { Ok(Value::Float(it)) } else { Err(E::custom("json: unsupported value: ".to_owned() + &it.to_string())) }
+        if it.is_finite() {
+            Ok(Value::Float(it))
+        } else {
+            Err(E::custom("json: unsupported value: ".to_owned() + &it.to_string()))
+        }
     }
     fn visit_str<E>(self, it: &str) -> Result<Value, E> {
         Ok(Value::Str(it.to_owned()))

@@ -112,7 +112,8 @@ pub fn issued(authority: &CertificateDer<'_>, certificate: &CertificateDer<'_>) 
 pub fn to_pem(certificate: &CertificateDer<'_>) -> String {
     const LINE: usize = 64;
     let encoded = base64::Engine::encode(&base64::engine::general_purpose::STANDARD, certificate);
-    let lines: Vec<&str> = (0..encoded.len()).step_by(LINE).filter_map(|at| encoded.get(at..encoded.len().min(at + LINE))).collect();
+    let lines: Vec<&str> =
+        (0..encoded.len()).step_by(LINE).filter_map(|at| encoded.get(at..encoded.len().min(at + LINE))).collect();
     format!("-----BEGIN CERTIFICATE-----\n{}\n-----END CERTIFICATE-----\n", lines.join("\n"))
 }
 

@@ -188,7 +188,10 @@ pub trait Call: Send + Sync {
 /// How a resource's objects come about.
 #[derive(Clone)]
 pub enum Behaviour {
-    Stored { strategy: Arc<dyn Strategy>, lifecycle: Option<Arc<dyn Lifecycle>> },
+    Stored {
+        strategy: Arc<dyn Strategy>,
+        lifecycle: Option<Arc<dyn Lifecycle>>,
+    },
     /// Create-only documents.
     Call(Arc<dyn Call>),
     /// Made up when they are read (componentstatuses).

@@ -42,7 +42,8 @@ impl Attributes for FieldAttributes {
     fn attributes(&self, value: &[u8]) -> Attrs {
         let Ok(object) = parse(value) else { return Attrs::default() };
         let labels = object.object_at(&["metadata", "labels"]);
-        let labels = labels.into_iter().flat_map(Map::iter).filter_map(|(key, value)| Some((key.as_str(), value.as_str()?)));
+        let labels =
+            labels.into_iter().flat_map(Map::iter).filter_map(|(key, value)| Some((key.as_str(), value.as_str()?)));
         let fields = self.fields.iter().map(|(label, path)| (label.as_str(), field(&object, label, path)));
         Attrs::new(labels, fields)
     }
@@ -62,7 +63,9 @@ fn field(object: &Value, label: &str, path: &[String]) -> String {
             return if plain.is_empty() { first } else { plain }.to_owned();
         }
         // Booleans that are false where absent.
-        "spec.unschedulable" | "spec.hostNetwork" => return at(path).and_then(Value::as_bool).unwrap_or(false).to_string(),
+        "spec.unschedulable" | "spec.hostNetwork" => {
+            return at(path).and_then(Value::as_bool).unwrap_or(false).to_string();
+        }
         // Numbers that are zero where absent.
         "status.replicas" | "status.successful" => return at(path).and_then(Value::as_i64).unwrap_or(0).to_string(),
         _ => {}

@@ -108,9 +108,7 @@ impl Store {
     /// Turns what the storage says into what the client is told, in one place.
     pub fn storage_error(&self, error: StorageError) -> ApiError {
         match error {
-            StorageError::Compacted(_) => {
-                ApiError::expired("The resourceVersion for the provided list is too old.")
-            }
+            StorageError::Compacted(_) => ApiError::expired("The resourceVersion for the provided list is too old."),
             StorageError::Future { asked, current } => ApiError::too_large_resource_version(asked, current, 1),
             StorageError::Full(why) => ApiError::internal(format!("etcdserver: mvcc: database space exceeded: {why}")),
             other => ApiError::internal(other.to_string()),
@@ -150,8 +148,15 @@ impl Store {
 
     /// A page of what there was at `at`, out of the storage's history: keys below `prefix` from `start` on; whether
     /// there are more.
-    pub async fn history(&self, prefix: &str, start: &str, limit: usize, at: Revision) -> Result<(Vec<Arc<Entry>>, bool), ApiError> {
-        let page = self.storage.list(prefix, start, limit, Some(at)).await.map_err(|error| self.storage_error(error))?;
+    pub async fn history(
+        &self,
+        prefix: &str,
+        start: &str,
+        limit: usize,
+        at: Revision,
+    ) -> Result<(Vec<Arc<Entry>>, bool), ApiError> {
+        let page =
+            self.storage.list(prefix, start, limit, Some(at)).await.map_err(|error| self.storage_error(error))?;
         Ok((page.items.iter().map(|row| self.cache.entry_of(row)).collect(), page.more))
     }
 
@@ -164,7 +169,11 @@ impl Store {
     /// The object of an entry as a tree: in the storage version, or for custom resources in the version it is stored in.
     pub fn object(&self, entry: &Entry) -> Result<Value, ApiError> {
         let mut object = decode_stored(entry.value_bytes()).map_err(|why| {
-            ApiError::internal(format!("stored object {} at revision {} is damaged: {why}", entry.key(), entry.mod_revision()))
+            ApiError::internal(format!(
+                "stored object {} at revision {} is damaged: {why}",
+                entry.key(),
+                entry.mod_revision()
+            ))
         })?;
         // Always, since a deletion's entry has the revision of its end, not of its content.
         if let Some(revive) = &self.resource.revive {
@@ -192,7 +201,12 @@ impl Store {
     }
 
     /// Whether a write would change nothing of what is stored.
-    fn is_unchanged(&self, entry: &Entry, (new, old): (&Value, &Value), write: &WriteContext<'_>) -> Result<bool, ApiError> {
+    fn is_unchanged(
+        &self,
+        entry: &Entry,
+        (new, old): (&Value, &Value),
+        write: &WriteContext<'_>,
+    ) -> Result<bool, ApiError> {
         if !metadata::unchanged(new, old) {
             return Ok(false);
         }
@@ -222,7 +236,12 @@ impl Store {
         unreachable!("the loop ends by returning")
     }
 
-    async fn create_once(&self, mut new: Value, write: &WriteContext<'_>, admit: &dyn Admit) -> Result<Stored, ApiError> {
+    async fn create_once(
+        &self,
+        mut new: Value,
+        write: &WriteContext<'_>,
+        admit: &dyn Admit,
+    ) -> Result<Stored, ApiError> {
         metadata::fill_system_fields(write, &mut new);
         let undo = self.begin(&mut new, None, write).await?;
         let result = match before_create(&self.resource, write, &mut new) {
@@ -235,7 +254,12 @@ impl Store {
         Ok(Stored { warnings, ..finish(new, bytes, revision, true) })
     }
 
-    async fn create_admitted(&self, new: &Value, write: &WriteContext<'_>, admit: &dyn Admit) -> Result<(Vec<u8>, Revision), ApiError> {
+    async fn create_admitted(
+        &self,
+        new: &Value,
+        write: &WriteContext<'_>,
+        admit: &dyn Admit,
+    ) -> Result<(Vec<u8>, Revision), ApiError> {
         admit.admit(Some(new), None).await?;
         let key = self.resource.key(write.cx.namespace, Meta::of(new).name());
         let bytes = self.encode(new, write)?;
@@ -250,7 +274,10 @@ impl Store {
             WriteOutcome::Committed(revision) => Ok((bytes, revision)),
             WriteOutcome::Conflict(_) => {
                 let found = self.consistent().await?.get(&key).cloned();
-                Err(found.map_or_else(|| ApiError::already_exists(self.gr(), Meta::of(new).name()), |found| self.exists(&found)))
+                Err(found.map_or_else(
+                    || ApiError::already_exists(self.gr(), Meta::of(new).name()),
+                    |found| self.exists(&found),
+                ))
             }
         }
     }
@@ -322,7 +349,11 @@ impl Store {
         let mut new = transform.transform(None).await?;
         let given = parse_resource_version(&new)?;
         if given.is_some_and(|revision| revision != 0) {
-            return Err(ApiError::conflict(self.gr(), name, &storage_conflict(&self.resource.key(write.cx.namespace, name))));
+            return Err(ApiError::conflict(
+                self.gr(),
+                name,
+                &storage_conflict(&self.resource.key(write.cx.namespace, name)),
+            ));
         }
         new.remove_at(&["metadata", "resourceVersion"]);
         match self.create_once(new, write, admit).await {
@@ -356,7 +387,10 @@ impl Store {
             && uid != Meta::of(&old).uid()
             && transform.uid_is_precondition()
         {
-            let why = format!("Precondition failed: UID in precondition: {uid}, UID in object meta: {}", Meta::of(&old).uid());
+            let why = format!(
+                "Precondition failed: UID in precondition: {uid}, UID in object meta: {}",
+                Meta::of(&old).uid()
+            );
             return Err(ApiError::conflict(self.gr(), entry.name(), &format!("{}: {why}", storage_invalid(key))));
         }
         let undo = self.begin(&mut new, Some(&old), write).await?;
@@ -399,7 +433,13 @@ impl Store {
     }
 
     /// Removes the entry's revision for good; `None` where somebody wrote in between.
-    async fn remove(&self, key: &Arc<str>, entry: &Entry, object: &Value, dry_run: bool) -> Result<Option<Revision>, ApiError> {
+    async fn remove(
+        &self,
+        key: &Arc<str>,
+        entry: &Entry,
+        object: &Value,
+        dry_run: bool,
+    ) -> Result<Option<Revision>, ApiError> {
         if dry_run {
             return Ok(Some(entry.mod_revision()));
         }
@@ -418,7 +458,12 @@ impl Store {
         let metadata = Path::new("metadata");
         let field = metadata.child("resourceVersion");
         let error = FieldError::invalid_shown(&field, "0", "must be specified for an update");
-        ApiError::invalid(&self.resource.group, &self.resource.plural, Meta::of(new).name(), &ErrorList::from_iter([error]))
+        ApiError::invalid(
+            &self.resource.group,
+            &self.resource.plural,
+            Meta::of(new).name(),
+            &ErrorList::from_iter([error]),
+        )
     }
 }
 

@@ -51,7 +51,12 @@ pub fn decode(table: &Table, ty: TypeId, value: &mut Value, source: Option<&[u8]
     Ok(unknown)
 }
 
-fn decode_tree(table: &Table, ty: TypeId, value: &mut Value, source: Option<&[u8]>) -> Result<Vec<String>, DecodeError> {
+fn decode_tree(
+    table: &Table,
+    ty: TypeId,
+    value: &mut Value,
+    source: Option<&[u8]>,
+) -> Result<Vec<String>, DecodeError> {
     let mut walker = Walker::new(table, Mode::Decode);
     walker.root(ty, value);
     if !walker.problems.is_empty() {

@@ -240,12 +240,7 @@ pub enum Malformed {
 ///
 /// # Errors
 /// The first thing of a wrong type, if it is to be refused.
-pub fn coerce(
-    table: &Table,
-    ty: TypeId,
-    value: &mut Value,
-    malformed: Malformed,
-) -> Result<Vec<String>, Box<Refused>> {
+pub fn coerce(table: &Table, ty: TypeId, value: &mut Value, malformed: Malformed) -> Result<Vec<String>, Box<Refused>> {
     let mut coercer = Coercer { malformed, unknown: Vec::new() };
     coercer.value(Node::of(table, ty), value, Path::ROOT)?;
     coercer.unknown.sort_unstable();
@@ -404,7 +399,8 @@ mod tests {
         let (table, ty) = table(
             r#"{"type":"object","properties":{"e":{"type":"object","x-kubernetes-embedded-resource":true,"x-kubernetes-preserve-unknown-fields":true}}}"#,
         );
-        let refused = |value: Value| coerce(&table, ty, &mut value.clone(), Malformed::Refuse).unwrap_err().below("").to_string();
+        let refused =
+            |value: Value| coerce(&table, ty, &mut value.clone(), Malformed::Refuse).unwrap_err().below("").to_string();
         assert_eq!(
             refused(json!({"metadata": {"name": 1}})),
             r#"metadata: Invalid value: {"name":1}: json: cannot unmarshal number into Go struct field ObjectMeta.name of type string"#

@@ -63,7 +63,9 @@ const ENDPOINTS: [&str; 3] = ["healthz", "livez", "readyz"];
 /// Answers a health path; `None` where `path` is none.
 pub async fn answer(checks: &[Check], cx: &Exchange, path: &str) -> Option<Response> {
     let rest = path.strip_prefix('/')?;
-    let endpoint = ENDPOINTS.into_iter().find(|name| rest == *name || rest.strip_prefix(name).is_some_and(|rest| rest.starts_with('/')))?;
+    let endpoint = ENDPOINTS
+        .into_iter()
+        .find(|name| rest == *name || rest.strip_prefix(name).is_some_and(|rest| rest.starts_with('/')))?;
     let part_of = |check: &&Check| match endpoint {
         "healthz" => check.healthz,
         "livez" => check.livez,

@@ -62,7 +62,11 @@ impl Hooks {
     }
 
     /// Runs a registered hook's work; its check passes when the work is done.
-    pub fn run(self: &Arc<Self>, name: &'static str, work: BoxFuture<'static, HookResult>) -> tokio::task::JoinHandle<HookResult> {
+    pub fn run(
+        self: &Arc<Self>,
+        name: &'static str,
+        work: BoxFuture<'static, HookResult>,
+    ) -> tokio::task::JoinHandle<HookResult> {
         let (hook, this) = (self.find(name), self.clone());
         tokio::spawn(async move {
             let result = work.await;

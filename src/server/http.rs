@@ -80,10 +80,7 @@ pub fn unsynced(stream: impl Stream<Item = Result<Bytes, BodyError>> + Send + 's
     struct Alone(std::sync::Mutex<Inner>);
     impl Stream for Alone {
         type Item = Result<Bytes, BodyError>;
-        fn poll_next(
-            self: Pin<&mut Self>,
-            cx: &mut std::task::Context<'_>,
-        ) -> std::task::Poll<Option<Self::Item>> {
+        fn poll_next(self: Pin<&mut Self>, cx: &mut std::task::Context<'_>) -> std::task::Poll<Option<Self::Item>> {
             let inner = self.get_mut().0.get_mut().unwrap_or_else(std::sync::PoisonError::into_inner);
             inner.as_mut().poll_next(cx)
         }

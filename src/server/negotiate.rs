@@ -143,7 +143,9 @@ fn meet(clause: &Clause<'_>, format: Format, offer: Offer) -> Option<Accepted> {
         (None | Some(""), _) => Transform::None,
         (Some("Table"), Some(version)) if offer.table && format != Format::Protobuf => Transform::Table(version),
         (Some("PartialObjectMetadata"), Some(version)) if offer.metadata => Transform::PartialObjectMetadata(version),
-        (Some("PartialObjectMetadataList"), Some(version)) if offer.metadata => Transform::PartialObjectMetadataList(version),
+        (Some("PartialObjectMetadataList"), Some(version)) if offer.metadata => {
+            Transform::PartialObjectMetadataList(version)
+        }
         _ => return None,
     };
     if format == Format::Protobuf && transform == Transform::None && !offer.protobuf {
@@ -158,7 +160,8 @@ pub fn negotiate_discovery(accept: &str) -> Option<(Accepted, bool)> {
         return Some((Accepted::JSON, false));
     }
     for clause in clauses(accept) {
-        let param = |name: &str| clause.params.iter().rev().find(|(key, _)| *key == name).map_or("", |(_, value)| value);
+        let param =
+            |name: &str| clause.params.iter().rev().find(|(key, _)| *key == name).map_or("", |(_, value)| value);
         let aggregated = [("as", "APIGroupDiscoveryList"), ("g", "apidiscovery.k8s.io"), ("v", "v2")];
         let aggregated = aggregated.iter().all(|(name, value)| param(name) == *value);
         for format in Format::ALL {
@@ -183,7 +186,8 @@ pub fn negotiate_page<'v>(accept: &str, kind: &str, versions: &[&'v str]) -> Opt
         return Some(None);
     }
     clauses(accept).iter().find_map(|clause| {
-        let param = |name: &str| clause.params.iter().rev().find(|(key, _)| *key == name).map_or("", |(_, value)| value);
+        let param =
+            |name: &str| clause.params.iter().rev().find(|(key, _)| *key == name).map_or("", |(_, value)| value);
         if param("as").is_empty() {
             return matches!((clause.kind, clause.subtype), ("text", "plain" | "*") | ("*", "*")).then_some(None);
         }
@@ -211,7 +215,9 @@ pub fn router_accepts(accept: &str) -> bool {
     accept.trim().is_empty()
         || clauses(accept).iter().any(|clause| {
             (clause.kind == "*" && clause.subtype == "*")
-                || Format::ALL.iter().any(|format| format.media_type().split_once('/') == Some((clause.kind, clause.subtype)))
+                || Format::ALL
+                    .iter()
+                    .any(|format| format.media_type().split_once('/') == Some((clause.kind, clause.subtype)))
         })
 }
 
@@ -245,15 +251,18 @@ pub fn body_format(headers: &HeaderMap) -> Result<Format, ApiError> {
     if base.is_empty() {
         return Ok(Format::Json);
     }
-    Format::ALL.into_iter().find(|format| format.media_type() == base).ok_or_else(|| {
-        unsupported_media_type(&Format::ALL.map(Format::media_type))
-    })
+    Format::ALL
+        .into_iter()
+        .find(|format| format.media_type() == base)
+        .ok_or_else(|| unsupported_media_type(&Format::ALL.map(Format::media_type)))
 }
 
 /// The format of a custom resource's body, which has no protobuf form.
 pub fn body_format_without_protobuf(headers: &HeaderMap) -> Result<Format, ApiError> {
     match body_format(headers) {
-        Ok(Format::Protobuf) | Err(_) => Err(unsupported_media_type(&[Format::Json.media_type(), Format::Yaml.media_type()])),
+        Ok(Format::Protobuf) | Err(_) => {
+            Err(unsupported_media_type(&[Format::Json.media_type(), Format::Yaml.media_type()]))
+        }
         other => other,
     }
 }

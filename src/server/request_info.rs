@@ -40,11 +40,7 @@ impl RequestInfo {
     /// # Errors
     /// A `/watch/` or `/proxy/` path with nothing after it; upstream answers 500.
     pub fn new(method: &Method, path: &str, query: &Query) -> Result<Self, String> {
-        let mut info = Self {
-            path: path.to_owned(),
-            verb: method.as_str().to_ascii_lowercase(),
-            ..Self::default()
-        };
+        let mut info = Self { path: path.to_owned(), verb: method.as_str().to_ascii_lowercase(), ..Self::default() };
         let parts = split(path);
         if parts.len() < 3 {
             return Ok(info);
@@ -85,13 +81,14 @@ impl RequestInfo {
             parts = &parts[1..];
         }
         if parts.first().is_some_and(|part| part == "namespaces")
-            && let Some(namespace) = parts.get(1) {
-                self.namespace = namespace.to_string();
-                // `namespaces/x/status` is about the namespace, `namespaces/x/pods` about what is in it.
-                if parts.get(2).is_some_and(|part| !NAMESPACE_SUBRESOURCES.contains(&part.as_ref())) {
-                    parts = &parts[2..];
-                }
+            && let Some(namespace) = parts.get(1)
+        {
+            self.namespace = namespace.to_string();
+            // `namespaces/x/status` is about the namespace, `namespaces/x/pods` about what is in it.
+            if parts.get(2).is_some_and(|part| !NAMESPACE_SUBRESOURCES.contains(&part.as_ref())) {
+                parts = &parts[2..];
             }
+        }
         self.parts = parts.iter().map(|part| part.to_string()).collect();
         let part = |at: usize| parts.get(at).map(|part| part.to_string()).unwrap_or_default();
         self.resource = part(0);
@@ -206,8 +203,26 @@ mod tests {
             (Method::GET, "/api/v1/namespaces/x", "get", "", "x", "namespaces", "", "x"),
             (Method::PUT, "/api/v1/namespaces/x/finalize", "update", "", "x", "namespaces", "finalize", "x"),
             (Method::PUT, "/api/v1/namespaces/x/status", "update", "", "x", "namespaces", "status", "x"),
-            (Method::DELETE, "/apis/apps/v1/namespaces/x/deployments", "deletecollection", "apps", "x", "deployments", "", ""),
-            (Method::PATCH, "/apis/apps/v1/namespaces/x/deployments/d/scale", "patch", "apps", "x", "deployments", "scale", "d"),
+            (
+                Method::DELETE,
+                "/apis/apps/v1/namespaces/x/deployments",
+                "deletecollection",
+                "apps",
+                "x",
+                "deployments",
+                "",
+                "",
+            ),
+            (
+                Method::PATCH,
+                "/apis/apps/v1/namespaces/x/deployments/d/scale",
+                "patch",
+                "apps",
+                "x",
+                "deployments",
+                "scale",
+                "d",
+            ),
             (Method::GET, "/api/v1/pods?fieldSelector=metadata.name%3Dp", "list", "", "", "pods", "", "p"),
         ] {
             let got = info(method, url);

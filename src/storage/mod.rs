@@ -43,7 +43,10 @@ pub enum Expect {
 pub enum Op {
     /// `ttl`: the store deletes the key by itself when this much time has passed since the write (whole
     /// seconds; a later Put without a ttl cancels it).
-    Put { value: Bytes, ttl: Option<Duration> },
+    Put {
+        value: Bytes,
+        ttl: Option<Duration>,
+    },
     Delete,
 }
 
@@ -97,7 +100,13 @@ pub trait Storage: Send + Sync + 'static {
 
     /// Keys that start with `prefix`, from `start` on (inclusive; `""` is the beginning), at most `limit`
     /// (0 = no limit), as they were at `at` (the newest revision where `None`).
-    fn list<'a>(&'a self, prefix: &'a str, start: &'a str, limit: usize, at: Option<Revision>) -> StorageFuture<'a, Page>;
+    fn list<'a>(
+        &'a self,
+        prefix: &'a str,
+        start: &'a str,
+        limit: usize,
+        at: Option<Revision>,
+    ) -> StorageFuture<'a, Page>;
 
     /// Writes one key if `expect` holds. The answer comes after the write is durable. Cancelling the future
     /// does not cancel the write.
@@ -135,10 +144,16 @@ pub enum StorageError {
 impl std::fmt::Display for StorageError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Compacted(oldest) => write!(f, "the requested revision has been compacted; the oldest kept is {oldest}"),
-            Self::Future { asked, current } => write!(f, "revision {asked} is newer than the current revision {current}"),
+            Self::Compacted(oldest) => {
+                write!(f, "the requested revision has been compacted; the oldest kept is {oldest}")
+            }
+            Self::Future { asked, current } => {
+                write!(f, "revision {asked} is newer than the current revision {current}")
+            }
             Self::Full(why) => write!(f, "no room left for writes: {why}"),
-            Self::Corrupt { key, revision, reason } => write!(f, "stored object {key} at revision {revision} is damaged: {reason}"),
+            Self::Corrupt { key, revision, reason } => {
+                write!(f, "stored object {key} at revision {revision} is damaged: {reason}")
+            }
             Self::Unavailable(why) => write!(f, "storage unavailable: {why}"),
         }
     }

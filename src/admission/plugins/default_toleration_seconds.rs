@@ -24,7 +24,12 @@ impl Plugin for DefaultTolerationSeconds {
         Phases::Mutating
     }
 
-    fn admit<'a>(&'a self, request: &'a Attributes<'a>, object: Option<&'a mut Value>, _old: Option<&'a Value>) -> AdmissionFuture<'a> {
+    fn admit<'a>(
+        &'a self,
+        request: &'a Attributes<'a>,
+        object: Option<&'a mut Value>,
+        _old: Option<&'a Value>,
+    ) -> AdmissionFuture<'a> {
         if let Some(pod) = object.filter(|_| request.is("", "pods", "")) {
             self.tolerate(pod);
         }

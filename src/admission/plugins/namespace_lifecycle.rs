@@ -5,7 +5,10 @@ use std::sync::Arc;
 
 use crate::{
     admission::{AdmissionFuture, Attributes, Operation, Phases, Plugin},
-    api::{ApiError, status::{Cause, GroupResource}},
+    api::{
+        ApiError,
+        status::{Cause, GroupResource},
+    },
     object::Value,
     registry::reader::ObjectReader,
 };
@@ -32,7 +35,12 @@ impl Plugin for NamespaceLifecycle {
         Phases::Mutating
     }
 
-    fn admit<'a>(&'a self, request: &'a Attributes<'a>, _object: Option<&'a mut Value>, _old: Option<&'a Value>) -> AdmissionFuture<'a> {
+    fn admit<'a>(
+        &'a self,
+        request: &'a Attributes<'a>,
+        _object: Option<&'a mut Value>,
+        _old: Option<&'a Value>,
+    ) -> AdmissionFuture<'a> {
         Box::pin(self.judge(request))
     }
 }
@@ -70,7 +78,8 @@ impl NamespaceLifecycle {
         if namespace.str_at(&["status", "phase"]) != "Terminating" {
             return Ok(());
         }
-        let why = format!("unable to create new content in namespace {} because it is being terminated", request.namespace);
+        let why =
+            format!("unable to create new content in namespace {} because it is being terminated", request.namespace);
         let mut error = request.forbidden(&why);
         if let Some(details) = &mut error.details {
             details.causes.push(Cause {

@@ -29,7 +29,12 @@ impl Plugin for Priority {
         Phases::Both
     }
 
-    fn admit<'a>(&'a self, request: &'a Attributes<'a>, object: Option<&'a mut Value>, old: Option<&'a Value>) -> AdmissionFuture<'a> {
+    fn admit<'a>(
+        &'a self,
+        request: &'a Attributes<'a>,
+        object: Option<&'a mut Value>,
+        old: Option<&'a Value>,
+    ) -> AdmissionFuture<'a> {
         let result = match (object, request.operation) {
             (Some(pod), Operation::Create) if request.is("", "pods", "") => self.set(request, pod),
             (Some(pod), Operation::Update) if request.is("", "pods", "") => {
@@ -41,7 +46,12 @@ impl Plugin for Priority {
         Box::pin(std::future::ready(result))
     }
 
-    fn validate<'a>(&'a self, request: &'a Attributes<'a>, object: Option<&'a Value>, _old: Option<&'a Value>) -> AdmissionFuture<'a> {
+    fn validate<'a>(
+        &'a self,
+        request: &'a Attributes<'a>,
+        object: Option<&'a Value>,
+        _old: Option<&'a Value>,
+    ) -> AdmissionFuture<'a> {
         let class = object.filter(|_| request.is(GROUP, "priorityclasses", ""));
         let result = class.map_or(Ok(()), |class| self.one_default(request, class));
         Box::pin(std::future::ready(result))

@@ -36,7 +36,12 @@ impl Plugin for ServiceAccount {
         Phases::Both
     }
 
-    fn admit<'a>(&'a self, request: &'a Attributes<'a>, object: Option<&'a mut Value>, _old: Option<&'a Value>) -> AdmissionFuture<'a> {
+    fn admit<'a>(
+        &'a self,
+        request: &'a Attributes<'a>,
+        object: Option<&'a mut Value>,
+        _old: Option<&'a Value>,
+    ) -> AdmissionFuture<'a> {
         let created = request.operation == Operation::Create && request.is("", "pods", "");
         let pod = object.filter(|_| created);
         Box::pin(async move {
@@ -47,7 +52,12 @@ impl Plugin for ServiceAccount {
         })
     }
 
-    fn validate<'a>(&'a self, request: &'a Attributes<'a>, object: Option<&'a Value>, _old: Option<&'a Value>) -> AdmissionFuture<'a> {
+    fn validate<'a>(
+        &'a self,
+        request: &'a Attributes<'a>,
+        object: Option<&'a Value>,
+        _old: Option<&'a Value>,
+    ) -> AdmissionFuture<'a> {
         let concerned = match request.operation {
             Operation::Create => request.is("", "pods", ""),
             Operation::Update => request.is("", "pods", "ephemeralcontainers"),
@@ -115,7 +125,9 @@ impl ServiceAccount {
             return Err(request.forbidden(&text));
         }
         let account = self.account(request, name).await?;
-        let enforced = Meta::of(&account).annotation(ENFORCE).is_some_and(|text| matches!(text, "1" | "t" | "T" | "true" | "TRUE" | "True"));
+        let enforced = Meta::of(&account)
+            .annotation(ENFORCE)
+            .is_some_and(|text| matches!(text, "1" | "t" | "T" | "true" | "TRUE" | "True"));
         if enforced { judge_secrets(request, &account, pod) } else { Ok(()) }
     }
 }
@@ -131,7 +143,8 @@ fn mounts_token(pod: &Value, account: &Value) -> bool {
 fn mount_token(pod: &mut Value) {
     let volumes = pod.array_at(&["spec", "volumes"]);
     let existing = volumes.iter().map(|volume| volume.str_at(&["name"])).find(|name| name.starts_with(VOLUME_PREFIX));
-    let name = existing.map_or_else(|| format!("{VOLUME_PREFIX}{}", unique::suffix(unique::SUFFIX_LENGTH)), str::to_owned);
+    let name =
+        existing.map_or_else(|| format!("{VOLUME_PREFIX}{}", unique::suffix(unique::SUFFIX_LENGTH)), str::to_owned);
     let there = existing.is_some();
     let mut mounted = false;
     for containers in ["initContainers", "containers"] {
@@ -177,7 +190,8 @@ fn judge_mirror(request: &Attributes<'_>, pod: &Value) -> Result<(), ApiError> {
         return Err(request.forbidden("a mirror pod may not reference service accounts"));
     }
     let volumes = pod.array_at(&["spec", "volumes"]);
-    let secret_sources = |volume: &Value| volume.array_at(&["projected", "sources"]).iter().any(|it| it.at(&["secret"]).is_some());
+    let secret_sources =
+        |volume: &Value| volume.array_at(&["projected", "sources"]).iter().any(|it| it.at(&["secret"]).is_some());
     let containers = ["containers", "initContainers", "ephemeralContainers"];
     let in_env = containers.iter().flat_map(|kind| pod.array_at(&["spec", kind])).any(|container| {
         container.array_at(&["env"]).iter().any(|env| env.at(&["valueFrom", "secretKeyRef"]).is_some())
@@ -187,7 +201,9 @@ fn judge_mirror(request: &Attributes<'_>, pod: &Value) -> Result<(), ApiError> {
     if in_env || pulls || volumes.iter().any(|volume| volume.at(&["secret"]).is_some() || secret_sources(volume)) {
         return Err(request.forbidden("a mirror pod may not reference secrets"));
     }
-    let tokens = |volume: &Value| volume.array_at(&["projected", "sources"]).iter().any(|it| it.at(&["serviceAccountToken"]).is_some());
+    let tokens = |volume: &Value| {
+        volume.array_at(&["projected", "sources"]).iter().any(|it| it.at(&["serviceAccountToken"]).is_some())
+    };
     if volumes.iter().any(tokens) {
         return Err(request.forbidden("a mirror pod may not use ServiceAccountToken volume projections"));
     }
@@ -211,7 +227,11 @@ fn judge_secrets(request: &Attributes<'_>, account: &Value, pod: &Value) -> Resu
             )));
         }
     }
-    for (kind, word) in [("initContainers", "init container"), ("containers", "container"), ("ephemeralContainers", "ephemeral container")] {
+    for (kind, word) in [
+        ("initContainers", "init container"),
+        ("containers", "container"),
+        ("ephemeralContainers", "ephemeral container"),
+    ] {
         for container in pod.array_at(&["spec", kind]) {
             let label = format!("{word} {}", container.str_at(&["name"]));
             for env in container.array_at(&["env"]) {
@@ -228,7 +248,8 @@ fn judge_secrets(request: &Attributes<'_>, account: &Value, pod: &Value) -> Resu
             }
         }
     }
-    let pulls = |name: &str| account.array_at(&["imagePullSecrets"]).iter().any(|secret| secret.str_at(&["name"]) == name);
+    let pulls =
+        |name: &str| account.array_at(&["imagePullSecrets"]).iter().any(|secret| secret.str_at(&["name"]) == name);
     for (at, secret) in pod.array_at(&["spec", "imagePullSecrets"]).iter().enumerate() {
         let name = secret.str_at(&["name"]);
         if !pulls(name) {

@@ -24,7 +24,12 @@ impl Plugin for TaintNodesByCondition {
         Phases::Mutating
     }
 
-    fn admit<'a>(&'a self, request: &'a Attributes<'a>, object: Option<&'a mut Value>, _old: Option<&'a Value>) -> AdmissionFuture<'a> {
+    fn admit<'a>(
+        &'a self,
+        request: &'a Attributes<'a>,
+        object: Option<&'a mut Value>,
+        _old: Option<&'a Value>,
+    ) -> AdmissionFuture<'a> {
         if let Some(node) = object.filter(|_| request.is("", "nodes", "")) {
             taint(node);
         }

@@ -77,7 +77,10 @@ fn kubelet_query(query: &Query, pod: &str) -> Result<Vec<(String, String)>, ApiE
         out.push(("limitBytes".to_owned(), value.to_string()));
     }
     if since.is_some() && time.is_some() {
-        errors.push(FieldError::forbidden(&Path::ROOT.key(""), "at most one of `sinceTime` or `sinceSeconds` may be specified"));
+        errors.push(FieldError::forbidden(
+            &Path::ROOT.key(""),
+            "at most one of `sinceTime` or `sinceSeconds` may be specified",
+        ));
     }
     if let Some(value) = number("sinceSeconds", 1, &mut errors)? {
         out.push(("sinceSeconds".to_owned(), value.to_string()));

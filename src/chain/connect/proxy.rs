@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use ::http::Request as HttpRequest;
 
-use super::{NodeStreams, dial_failed, forwarded, joined, super::dialer::Authority, unsniffed};
+use super::{super::dialer::Authority, NodeStreams, dial_failed, forwarded, joined, unsniffed};
 use crate::{
     api::ApiError,
     object::Value,
@@ -65,14 +65,27 @@ impl NodeStreams {
         Ok(unsniffed(Response::from_parts(parts, Body::Stream(body))))
     }
 
-    fn pod_destination(&self, scope: &Scope<'_>, scheme: &str, name: &str, port: &str) -> Result<Destination, ApiError> {
-        let pod = self.reader.get("", "pods", scope.namespace, name).ok_or_else(|| ApiError::not_found(scope.gr(), name))?;
+    fn pod_destination(
+        &self,
+        scope: &Scope<'_>,
+        scheme: &str,
+        name: &str,
+        port: &str,
+    ) -> Result<Destination, ApiError> {
+        let pod =
+            self.reader.get("", "pods", scope.namespace, name).ok_or_else(|| ApiError::not_found(scope.gr(), name))?;
         let ip = pod.str_at(&["status", "podIP"]);
         let port = if port.is_empty() { first_port(&pod) } else { port.parse().ok() };
         destination(scheme, ip, port.unwrap_or(80))
     }
 
-    fn service_destination(&self, scope: &Scope<'_>, scheme: &str, name: &str, port: &str) -> Result<Destination, ApiError> {
+    fn service_destination(
+        &self,
+        scope: &Scope<'_>,
+        scheme: &str,
+        name: &str,
+        port: &str,
+    ) -> Result<Destination, ApiError> {
         let (ip, port) = resolve::proxied(&*self.reader, scope.namespace, name, port)?;
         destination(scheme, &ip, port)
     }
@@ -108,8 +121,12 @@ fn first_port(pod: &Value) -> Option<u16> {
 /// Only addresses out in the network: a pod must not make the server call itself or its host's metadata.
 fn destination(scheme: &str, ip: &str, port: u16) -> Result<Destination, ApiError> {
     let allowed = ip.parse::<IpAddr>().is_ok_and(|ip| match ip {
-        IpAddr::V4(ip) => !(ip.is_loopback() || ip.is_link_local() || ip.is_multicast() || ip.is_unspecified() || ip.is_broadcast()),
-        IpAddr::V6(ip) => !(ip.is_loopback() || ip.is_multicast() || ip.is_unspecified() || (ip.segments()[0] & 0xffc0) == 0xfe80),
+        IpAddr::V4(ip) => {
+            !(ip.is_loopback() || ip.is_link_local() || ip.is_multicast() || ip.is_unspecified() || ip.is_broadcast())
+        }
+        IpAddr::V6(ip) => {
+            !(ip.is_loopback() || ip.is_multicast() || ip.is_unspecified() || (ip.segments()[0] & 0xffc0) == 0xfe80)
+        }
     });
     if !allowed {
         return Err(ApiError::bad_request("address not allowed"));

@@ -1,6 +1,6 @@
 //! Whom a pod's streams go to.
 
-use super::{NodeStreams, super::dialer::NodeAddress};
+use super::{super::dialer::NodeAddress, NodeStreams};
 use std::sync::Arc;
 
 use crate::{
@@ -18,7 +18,9 @@ pub struct Target {
 
 impl NodeStreams {
     pub(super) fn pod(&self, scope: &Scope<'_>) -> Result<Arc<Value>, ApiError> {
-        self.reader.get("", "pods", scope.namespace, scope.name).ok_or_else(|| ApiError::not_found(scope.gr(), scope.name))
+        self.reader
+            .get("", "pods", scope.namespace, scope.name)
+            .ok_or_else(|| ApiError::not_found(scope.gr(), scope.name))
     }
 
     /// The kubelet of a pod; `None` where the pod has no node and `required` is not asked.
@@ -51,7 +53,8 @@ impl NodeStreams {
 /// The container that is meant: the named one, or the only one.
 pub fn container(pod: &Value, wanted: &str) -> Result<String, ApiError> {
     let kinds = ["initContainers", "containers", "ephemeralContainers"];
-    let all: Vec<&str> = kinds.iter().flat_map(|kind| pod.array_at(&["spec", kind])).map(|it| it.str_at(&["name"])).collect();
+    let all: Vec<&str> =
+        kinds.iter().flat_map(|kind| pod.array_at(&["spec", kind])).map(|it| it.str_at(&["name"])).collect();
     if wanted.is_empty() {
         let name = Meta::of(pod).name();
         // Init and ephemeral containers are named, and do not make the choice an open one.

@@ -115,7 +115,11 @@ impl NodeDialer {
     }
 
     /// Sends `request` (its URI a path) to a server at this authority, with the identity kubelets are shown.
-    pub async fn send_to(&self, authority: &Authority, request: Request<Body>) -> Result<http::Response<BodyStream>, DialError> {
+    pub async fn send_to(
+        &self,
+        authority: &Authority,
+        request: Request<Body>,
+    ) -> Result<http::Response<BodyStream>, DialError> {
         self.client.send(authority, request).await
     }
 

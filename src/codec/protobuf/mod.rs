@@ -11,8 +11,8 @@ mod wire;
 
 pub use decode::{decode_body, decode_object};
 pub use encode::{
-    ENVELOPE_END, append_list_item, encode_body, encode_list_start, encode_object, envelope_start, list_item_len, watch_event,
-    wrap,
+    ENVELOPE_END, append_list_item, encode_body, encode_list_start, encode_object, envelope_start, list_item_len,
+    watch_event, wrap,
 };
 pub use wire::ProtobufError;
 

@@ -7,11 +7,9 @@ use super::{
     kind::{Kind, Own, Plain, StatusEndpoint},
     networking, rbac, reviews, rules,
 };
-use crate::{
-    registry::{
-        resource::{Behaviour, Convert, SubresourceBehaviour},
-        strategy::Strategy,
-    },
+use crate::registry::{
+    resource::{Behaviour, Convert, SubresourceBehaviour},
+    strategy::Strategy,
 };
 
 /// What the behaviour of built-in kinds may use: handles of the generation that the rows are made for.
@@ -46,7 +44,9 @@ pub fn behaviour(wiring: &Wiring, group: &str, plural: &str, version: &str, kind
 fn own(wiring: &Wiring, group: &str, plural: &str) -> Arc<dyn Own> {
     let own = match group {
         "" => core::own(wiring, plural),
-        apiregistration::GROUP if plural == "apiservices" => Some(Arc::new(apiregistration::ApiService) as Arc<dyn Own>),
+        apiregistration::GROUP if plural == "apiservices" => {
+            Some(Arc::new(apiregistration::ApiService) as Arc<dyn Own>)
+        }
         "apps" => apps::own(wiring, plural),
         coordination::GROUP => coordination::own(plural),
         events::GROUP => events::own(plural),
@@ -65,7 +65,8 @@ pub fn subresource(wiring: &Wiring, group: &str, plural: &str, name: &str) -> Op
         _ => None,
     };
     let status = || StatusEndpoint::behaviour(rules::of(group, plural), own(wiring, group, plural));
-    other.or_else(|| streams(group, plural, name).map(SubresourceBehaviour::Connect))
+    other
+        .or_else(|| streams(group, plural, name).map(SubresourceBehaviour::Connect))
         .or_else(|| (name == "status").then(status))
 }
 
@@ -103,7 +104,9 @@ pub fn convert(group: &str, plural: &str) -> Option<Convert> {
 /// The warning of a deprecated version.
 pub fn deprecation(group_version: &str, kind: &str) -> Option<String> {
     match (group_version, kind) {
-        ("v1", "Endpoints") => Some("v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice".to_owned()),
+        ("v1", "Endpoints") => {
+            Some("v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice".to_owned())
+        }
         ("v1", "ComponentStatus") => Some("v1 ComponentStatus is deprecated in v1.19+".to_owned()),
         _ => None,
     }

@@ -77,7 +77,11 @@ const RULES: &[Rules] = &[
     kind("", "resourcequotas").status().returned(),
     kind("", "serviceaccounts").returned(),
     kind("", "services").status().name(NameRule::Label).created_by_put().returned(),
-    kind("apiregistration.k8s.io", "apiservices").status_alone().versioned().any_finalizer().name(NameRule::PathSegment),
+    kind("apiregistration.k8s.io", "apiservices")
+        .status_alone()
+        .versioned()
+        .any_finalizer()
+        .name(NameRule::PathSegment),
     kind("apps", "daemonsets").status().generation(SPEC),
     Rules {
         status_metadata: StatusMetadata::LabelsKept,

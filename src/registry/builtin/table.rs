@@ -5,10 +5,8 @@ use std::sync::{Arc, OnceLock};
 use super::{Wiring, groups};
 use crate::{
     object::{Value, parse},
-    registry::{
-        resource::{
-            Column, Resource, Selectable, Subresource, SubresourceBehaviour, Verb, Verbs, Version, VersionSchema,
-        },
+    registry::resource::{
+        Column, Resource, Selectable, Subresource, SubresourceBehaviour, Verb, Verbs, Version, VersionSchema,
     },
     schema::{self, Table, TypeId},
 };
@@ -76,14 +74,19 @@ pub fn rows(wiring: &Wiring, serves: &dyn Fn(&str, &str, &str, bool) -> bool) ->
 
 fn resource(entry: &Value, version: Version, wiring: &Wiring) -> Resource {
     let text = |name: &str| Arc::<str>::from(entry.str_at(&[name]));
-    let list = |name: &str| entry.array_at(&[name]).iter().filter_map(Value::as_str).map(Arc::from).collect::<Vec<Arc<str>>>();
+    let list =
+        |name: &str| entry.array_at(&[name]).iter().filter_map(Value::as_str).map(Arc::from).collect::<Vec<Arc<str>>>();
     let (group, plural, kind) = (text("group"), text("plural"), text("kind"));
     let stored_as = text("storage_group_version");
     let bare_version = stored_as.rsplit('/').next().filter(|it| !it.is_empty()).unwrap_or(&version.name);
     let behaviour = groups::behaviour(wiring, &group, &plural, bare_version, &kind);
     Resource {
         convert: groups::convert(&group, &plural),
-        storage_group_version: if stored_as.is_empty() { version.group_version.clone() } else { stored_version(&group, &stored_as) },
+        storage_group_version: if stored_as.is_empty() {
+            version.group_version.clone()
+        } else {
+            stored_version(&group, &stored_as)
+        },
         list_kind: format!("{kind}List").into(),
         singular: text("singular"),
         short_names: list("short_names"),
@@ -126,7 +129,11 @@ fn version(entry: &Value, wiring: &Wiring) -> Version {
         printer: super::printers::printer(&group, &kind),
         columns,
         selectable: Selectable { labels, unsupported: entry.str_at(&["unsupported"]).to_owned() },
-        subresources: entry.array_at(&["subresources"]).iter().filter_map(|it| subresource(it, &group, &plural, wiring)).collect(),
+        subresources: entry
+            .array_at(&["subresources"])
+            .iter()
+            .filter_map(|it| subresource(it, &group, &plural, wiring))
+            .collect(),
         strategy: None,
         deprecation: groups::deprecation(&group_version, &kind),
         storage_version_hash: entry.str_at(&["storage_version_hash"]).to_owned(),
@@ -151,7 +158,14 @@ fn subresource(entry: &Value, group: &str, plural: &str, wiring: &Wiring) -> Opt
     let text = |name: &str| Arc::<str>::from(entry.str_at(&[name]));
     let name = text("name");
     let behaviour: SubresourceBehaviour = groups::subresource(wiring, group, plural, &name)?;
-    Some(Subresource { group: text("group"), version: text("version"), kind: text("kind"), verbs: verbs(entry), behaviour, name })
+    Some(Subresource {
+        group: text("group"),
+        version: text("version"),
+        kind: text("kind"),
+        verbs: verbs(entry),
+        behaviour,
+        name,
+    })
 }
 
 /// A built-in version: the type table and the defaulting functions.

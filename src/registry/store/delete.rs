@@ -56,7 +56,13 @@ impl Store {
     ///
     /// # Errors
     /// NotFound, Conflict for preconditions, Forbidden by the strategy, whatever `admit` says, or the storage's failure.
-    pub async fn delete(&self, name: &str, write: WriteContext<'_>, options: &DeleteOptions, admit: &dyn Admit) -> Result<Deleted, ApiError> {
+    pub async fn delete(
+        &self,
+        name: &str,
+        write: WriteContext<'_>,
+        options: &DeleteOptions,
+        admit: &dyn Admit,
+    ) -> Result<Deleted, ApiError> {
         let key = self.resource.key(write.cx.namespace, name);
         for _ in 0..MAX_ATTEMPTS {
             let Some(entry) = self.consistent().await?.get(&key).cloned() else {
@@ -80,17 +86,25 @@ impl Store {
     ) -> Result<Option<Deleted>, ApiError> {
         let old = self.current(entry, write)?;
         write.strategy.check_preconditions(&old, &options.preconditions)?;
-        check_preconditions(GroupResource::new(&self.resource.group, &self.resource.kind), &old, &options.preconditions)?;
+        check_preconditions(
+            GroupResource::new(&self.resource.group, &self.resource.kind),
+            &old,
+            &options.preconditions,
+        )?;
         write.strategy.check_delete(&old)?;
         admit.admit(None, Some(&old)).await?;
         let mut new = old.clone();
         let taken_over = !options.in_collection && write.strategy.takes_over_deletion(&write.cx, &mut new);
-        let marking = if taken_over { Marking { stays: true, graceful: false } } else { mark(write, options, &mut new) };
+        let marking =
+            if taken_over { Marking { stays: true, graceful: false } } else { mark(write, options, &mut new) };
         if !marking.stays {
             // What clients are shown is the object with its last finalizers, at the revision of its end.
             let last = if marking.graceful { new } else { old };
             let bytes = self.encode(&last, write)?;
-            return Ok(self.remove(key, entry, &last, write.dry_run).await?.map(|revision| Deleted::Removed(finish(last, bytes, revision, false))));
+            return Ok(self
+                .remove(key, entry, &last, write.dry_run)
+                .await?
+                .map(|revision| Deleted::Removed(finish(last, bytes, revision, false))));
         }
         let bytes = self.encode(&new, write)?;
         if write.dry_run || new == old {

@@ -56,7 +56,9 @@ mod tests {
 
     #[test]
     fn identity_comes_first_and_the_resource_version_is_left_out() {
-        let object = parse(br#"{"apiVersion":"v1","data":{"b":"1"},"kind":"ConfigMap","metadata":{"name":"x","resourceVersion":"7"}}"#);
+        let object = parse(
+            br#"{"apiVersion":"v1","data":{"b":"1"},"kind":"ConfigMap","metadata":{"name":"x","resourceVersion":"7"}}"#,
+        );
         let bytes = encode_stored(&object.unwrap());
         let expected = r#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"x"},"data":{"b":"1"}}"#;
         assert_eq!(String::from_utf8(bytes).unwrap(), expected);

@@ -31,7 +31,12 @@ pub fn before_create(resource: &Resource, write: &WriteContext<'_>, new: &mut Va
     write.strategy.prepare_for_create(&write.cx, new);
     let mut errors = ErrorList::new();
     let judge = |errors: &mut ErrorList| {
-        validate_object_meta(new, resource.namespaced, &|name, prefix| write.strategy.validate_name(name, prefix), errors);
+        validate_object_meta(
+            new,
+            resource.namespaced,
+            &|name, prefix| write.strategy.validate_name(name, prefix),
+            errors,
+        );
     };
     let last = write.strategy.judges_metadata();
     if !last {
@@ -47,7 +52,12 @@ pub fn before_create(resource: &Resource, write: &WriteContext<'_>, new: &mut Va
 }
 
 /// Keeps what an update may not change, runs the strategy and judges the result.
-pub fn before_update(resource: &Resource, write: &WriteContext<'_>, new: &mut Value, old: &Value) -> Result<(), ApiError> {
+pub fn before_update(
+    resource: &Resource,
+    write: &WriteContext<'_>,
+    new: &mut Value,
+    old: &Value,
+) -> Result<(), ApiError> {
     let metadata = new.make(&["metadata"]).make_object();
     // These stay what they were once they are set, whatever is given.
     for name in ["creationTimestamp", "deletionTimestamp"] {

@@ -20,7 +20,9 @@ pub struct Kind<'a> {
 impl<'a> Kind<'a> {
     pub fn of(scope: &Scope<'a>) -> Self {
         match scope.subresource {
-            Some(subresource) => Self { group: &subresource.group, version: &subresource.version, kind: &subresource.kind },
+            Some(subresource) => {
+                Self { group: &subresource.group, version: &subresource.version, kind: &subresource.kind }
+            }
             None => Self { group: &scope.resource.group, version: &scope.version.name, kind: &scope.resource.kind },
         }
     }
@@ -65,12 +67,14 @@ pub fn parse(bytes: bytes::Bytes, format: Format, kind: Kind<'_>) -> Result<Tree
             Err(error) => Err(unrecognised(&format!("couldn't get version/kind; json parse error: {error}"))),
         },
         Format::Yaml => {
-            let text = std::str::from_utf8(&bytes).map_err(|_| unrecognised("error converting YAML to JSON: yaml: invalid Unicode"))?;
+            let text = std::str::from_utf8(&bytes)
+                .map_err(|_| unrecognised("error converting YAML to JSON: yaml: invalid Unicode"))?;
             // JSON is YAML, and ten times quicker to read as JSON.
             if let Ok(parsed) = parse_reporting_duplicates(&bytes) {
                 return Ok(Tree { value: parsed.value, duplicates: parsed.duplicates, source: None });
             }
-            let parsed = yaml::parse(text).map_err(|error| unrecognised(&format!("error converting YAML to JSON: {error}")))?;
+            let parsed =
+                yaml::parse(text).map_err(|error| unrecognised(&format!("error converting YAML to JSON: {error}")))?;
             if let Some(cause) = type_meta_error(&parsed.value) {
                 return Err(unrecognised(&format!("couldn't get version/kind; json parse error: {cause}")));
             }
@@ -85,12 +89,16 @@ pub fn parse(bytes: bytes::Bytes, format: Format, kind: Kind<'_>) -> Result<Tree
 
 /// Go's words where apiVersion and kind cannot be read.
 fn type_meta_error(value: &Value) -> Option<String> {
-    const STRUCT: &str = r#"struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }"#;
+    const STRUCT: &str =
+        r#"struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }"#;
     match value {
         Value::Null => None,
         Value::Object(map) => ["apiVersion", "kind"].iter().find_map(|name| match map.get(name) {
             None | Some(Value::Null | Value::Str(_)) => None,
-            Some(other) => Some(format!("json: cannot unmarshal {} into Go struct field .{name} of type string", other.json_type())),
+            Some(other) => Some(format!(
+                "json: cannot unmarshal {} into Go struct field .{name} of type string",
+                other.json_type()
+            )),
         }),
         other => Some(format!("json: cannot unmarshal {} into Go value of type {STRUCT}", other.json_type())),
     }
@@ -116,7 +124,11 @@ fn excerpt(bytes: &[u8]) -> String {
 
 /// Reads the request's body as an object of `kind`.
 pub async fn read(cx: &mut Exchange, scope: &Scope<'_>, validation: FieldValidation) -> Result<Value, ApiError> {
-    let format = if scope.resource.typed_items && scope.subresource.is_none_or(|sub| !matches!(sub.behaviour, crate::registry::resource::SubresourceBehaviour::Scale(_))) {
+    let format = if scope.resource.typed_items
+        && scope
+            .subresource
+            .is_none_or(|sub| !matches!(sub.behaviour, crate::registry::resource::SubresourceBehaviour::Scale(_)))
+    {
         crate::server::negotiate::body_format_without_protobuf(&cx.parts.headers)?
     } else {
         crate::server::negotiate::body_format(&cx.parts.headers)?
@@ -128,7 +140,13 @@ pub async fn read(cx: &mut Exchange, scope: &Scope<'_>, validation: FieldValidat
 }
 
 /// Checks kind and version, decodes and defaults a tree.
-pub fn decode(scope: &Scope<'_>, kind: Kind<'_>, tree: Tree, validation: FieldValidation, warnings: &Warnings) -> Result<Value, ApiError> {
+pub fn decode(
+    scope: &Scope<'_>,
+    kind: Kind<'_>,
+    tree: Tree,
+    validation: FieldValidation,
+    warnings: &Warnings,
+) -> Result<Value, ApiError> {
     let Tree { mut value, duplicates, source } = tree;
     if value.is_null() {
         value = Value::object();
@@ -167,7 +185,13 @@ pub fn decode(scope: &Scope<'_>, kind: Kind<'_>, tree: Tree, validation: FieldVa
     if own {
         scope.version.schema.default(&mut value);
     } else {
-        crate::registry::builtin::defaults::apply_defaults(kind.group, kind.version, kind.kind, &mut value, crate::api::clock::now_seconds());
+        crate::registry::builtin::defaults::apply_defaults(
+            kind.group,
+            kind.version,
+            kind.kind,
+            &mut value,
+            crate::api::clock::now_seconds(),
+        );
     }
     Ok(value)
 }
@@ -182,7 +206,12 @@ pub fn decode_builtin(kind: Kind<'_>, value: &mut Value, source: Option<&[u8]>) 
 }
 
 /// Fills in a missing apiVersion or kind; answers both.
-fn complete_type(value: &mut Value, scope: &Scope<'_>, kind: Kind<'_>, api_version: &str) -> Result<(String, String), ApiError> {
+fn complete_type(
+    value: &mut Value,
+    scope: &Scope<'_>,
+    kind: Kind<'_>,
+    api_version: &str,
+) -> Result<(String, String), ApiError> {
     let Some(map) = value.as_object_mut() else { return Ok((api_version.to_owned(), kind.kind.to_owned())) };
     let given = |map: &crate::object::Map, name: &str| map.get(name).and_then(Value::as_str).unwrap_or("").to_owned();
     let (mut version, mut name) = (given(map, "apiVersion"), given(map, "kind"));
@@ -226,16 +255,24 @@ fn check_kind(scope: &Scope<'_>, kind: Kind<'_>, version: &str, name: &str, api_
         if version != api_version {
             return Err(Mismatch::Version);
         }
-        let message = format!("{name} in version {} cannot be handled as a {}: wrong kind", quote(kind.version), kind.kind);
+        let message =
+            format!("{name} in version {} cannot be handled as a {}: wrong kind", quote(kind.version), kind.kind);
         return Err(Mismatch::Error(ApiError::bad_request(message)));
     }
     if version.matches('/').count() > 1 {
-        let message = format!("the object provided is unrecognized (must be of type {}): unexpected GroupVersion string: {version}", kind.kind);
+        let message = format!(
+            "the object provided is unrecognized (must be of type {}): unexpected GroupVersion string: {version}",
+            kind.kind
+        );
         return Err(Mismatch::Error(ApiError::bad_request(message)));
     }
     let (group, bare) = version.split_once('/').unwrap_or(("", version));
     if schema::builtin().kind(group, bare, name).is_none() {
-        let cause = format!("no kind {} is registered for version {} in scheme \"pkg/runtime/scheme.go:111\"", quote(name), quote(version));
+        let cause = format!(
+            "no kind {} is registered for version {} in scheme \"pkg/runtime/scheme.go:111\"",
+            quote(name),
+            quote(version)
+        );
         return Err(Mismatch::Cause(cause));
     }
     // Another version of the same kind converts; the endpoint refuses it for its version.

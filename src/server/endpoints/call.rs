@@ -2,11 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{
-    Endpoints, Scope, body, create::fill_namespace, encode, list,
-    options::WriteOptions,
-    ownership,
-};
+use super::{Endpoints, Scope, body, create::fill_namespace, encode, list, options::WriteOptions, ownership};
 use crate::{
     admission::Operation,
     api::{ApiError, Meta, clock},
@@ -16,7 +12,12 @@ use crate::{
 };
 
 impl Endpoints {
-    pub(super) async fn call(self: &Arc<Self>, cx: &mut Exchange, scope: &Scope<'_>, call: &dyn Call) -> Result<Response, ApiError> {
+    pub(super) async fn call(
+        self: &Arc<Self>,
+        cx: &mut Exchange,
+        scope: &Scope<'_>,
+        call: &dyn Call,
+    ) -> Result<Response, ApiError> {
         let options = WriteOptions::decode(&cx.query, "CreateOptions", None)?;
         let accepted = encode::accepted(cx, scope, false)?;
         let mut object = body::read(cx, scope, options.field_validation).await?;

@@ -2,11 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{
-    Endpoints, Scope, body, encode,
-    options::WriteOptions,
-    ownership,
-};
+use super::{Endpoints, Scope, body, encode, options::WriteOptions, ownership};
 use crate::{
     admission::{self, Operation},
     api::{ApiError, Meta, clock},
@@ -157,7 +153,13 @@ impl<'a> Admission<'a> {
         WriteContext {
             strategy: scope.strategy(),
             version: scope.hub(),
-            cx: StrategyContext { namespace: scope.namespace, now: self.now, user: &self.user.name, groups: &self.user.groups, warnings: self.warnings },
+            cx: StrategyContext {
+                namespace: scope.namespace,
+                now: self.now,
+                user: &self.user.name,
+                groups: &self.user.groups,
+                warnings: self.warnings,
+            },
             dry_run: self.dry_run,
             ttl: self.ttl,
         }
@@ -172,11 +174,15 @@ impl<'a> Admission<'a> {
         };
         let other_version = self.scope.hub() != self.scope.group_version();
         let (new, old) = if other_version {
-            (new.map(convert).transpose()?.map(std::borrow::Cow::Owned), old.map(convert).transpose()?.map(std::borrow::Cow::Owned))
+            (
+                new.map(convert).transpose()?.map(std::borrow::Cow::Owned),
+                old.map(convert).transpose()?.map(std::borrow::Cow::Owned),
+            )
         } else {
             (new.map(std::borrow::Cow::Borrowed), old.map(std::borrow::Cow::Borrowed))
         };
-        let given = new.as_deref().or(old.as_deref()).map(|object| Meta::of(object).name().to_owned()).unwrap_or_default();
+        let given =
+            new.as_deref().or(old.as_deref()).map(|object| Meta::of(object).name().to_owned()).unwrap_or_default();
         let mut attributes = self.attributes(self.operation_for(old.as_deref(), new.is_some()), "");
         attributes.name = &given;
         self.chain.validate(&attributes, new.as_deref(), old.as_deref()).await
@@ -217,7 +223,9 @@ fn wipe_system_fields(object: &mut Value) {
 
 /// Removes owner references that are there twice, and says so.
 pub fn dedup_owner_references(object: &mut Value, warnings: &Warnings, when: &str) {
-    let Some(references) = object.at_mut(&["metadata", "ownerReferences"]).and_then(Value::as_array_mut) else { return };
+    let Some(references) = object.at_mut(&["metadata", "ownerReferences"]).and_then(Value::as_array_mut) else {
+        return;
+    };
     if references.len() < 2 {
         return;
     }

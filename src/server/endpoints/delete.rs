@@ -37,14 +37,24 @@ impl Endpoints {
         encode::stored_response(cx, scope, accepted, status, stored)
     }
 
-    async fn delete_one(&self, cx: &Exchange, scope: &Scope<'_>, name: &str, deletion: &Deletion) -> Result<Deleted, ApiError> {
+    async fn delete_one(
+        &self,
+        cx: &Exchange,
+        scope: &Scope<'_>,
+        name: &str,
+        deletion: &Deletion,
+    ) -> Result<Deleted, ApiError> {
         let admission = self.admission_for(cx, scope, Operation::Delete, deletion.dry_run, &deletion.value)?;
         admission.mutate(None, None).await?;
         let write = admission.write(scope);
         scope.store()?.delete(name, write, &deletion.options, &admission).await
     }
 
-    pub(super) async fn delete_collection(self: &Arc<Self>, cx: &mut Exchange, scope: &Scope<'_>) -> Result<Response, ApiError> {
+    pub(super) async fn delete_collection(
+        self: &Arc<Self>,
+        cx: &mut Exchange,
+        scope: &Scope<'_>,
+    ) -> Result<Response, ApiError> {
         let options = ListOptions::decode(&cx.query, false)?;
         let selectors = Selectors::parse(scope, &options.label_selector, &options.field_selector)?;
         let accepted = encode::accepted(cx, scope, false)?;
@@ -53,8 +63,15 @@ impl Endpoints {
         let cx = &*cx;
         for batch in page.items.chunks(WORKERS) {
             let deletions = batch.iter().map(|entry| async {
-                let info = crate::server::request_info::RequestInfo { namespace: entry.namespace().to_owned(), ..scope.info.clone() };
-                let scope = Scope { namespace: if scope.resource.namespaced { &info.namespace } else { "" }, info: &info, ..*scope };
+                let info = crate::server::request_info::RequestInfo {
+                    namespace: entry.namespace().to_owned(),
+                    ..scope.info.clone()
+                };
+                let scope = Scope {
+                    namespace: if scope.resource.namespaced { &info.namespace } else { "" },
+                    info: &info,
+                    ..*scope
+                };
                 match self.delete_one(cx, &scope, entry.name(), &deletion).await {
                     Err(error) if error.reason == Reason::NotFound => Ok(()),
                     other => other.map(drop),
@@ -88,7 +105,10 @@ async fn read_options(cx: &mut Exchange, scope: &Scope<'_>) -> Result<Deletion, 
         )));
     }
     let api_version = value.str_at(&["apiVersion"]).to_owned();
-    let known = api_version.is_empty() || api_version == "v1" || api_version == "meta.k8s.io/v1" || api_version == scope.group_version();
+    let known = api_version.is_empty()
+        || api_version == "v1"
+        || api_version == "meta.k8s.io/v1"
+        || api_version == scope.group_version();
     if !known {
         return Err(ApiError::bad_request(format!(
             "DeleteOptions in version {} cannot be handled as a DeleteOptions: no kind \"DeleteOptions\" is registered for version {}",
@@ -96,8 +116,9 @@ async fn read_options(cx: &mut Exchange, scope: &Scope<'_>) -> Result<Deletion, 
             crate::api::field::quote(&api_version),
         )));
     }
-    body::decode_builtin(kind, &mut value, tree.source.as_deref())
-        .map_err(|cause| ApiError::bad_request(format!("DeleteOptions in version \"v1\" cannot be handled as a DeleteOptions: {cause}")))?;
+    body::decode_builtin(kind, &mut value, tree.source.as_deref()).map_err(|cause| {
+        ApiError::bad_request(format!("DeleteOptions in version \"v1\" cannot be handled as a DeleteOptions: {cause}"))
+    })?;
     delete_options(Some(value), &cx.query)
 }
 

@@ -49,7 +49,11 @@ pub fn parse_revision(text: &str) -> Result<Revision, String> {
         Ok(revision) if digits => Ok(revision),
         _ => {
             let why = if digits { "value out of range" } else { "invalid syntax" };
-            Err(format!("resourceVersion: Invalid value: {}: strconv.ParseUint: parsing {}: {why}", quote(text), quote(text)))
+            Err(format!(
+                "resourceVersion: Invalid value: {}: strconv.ParseUint: parsing {}: {why}",
+                quote(text),
+                quote(text)
+            ))
         }
     }
 }

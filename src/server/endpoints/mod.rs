@@ -75,7 +75,12 @@ impl Endpoints {
         }
     }
 
-    async fn dispatch(self: &Arc<Self>, cx: &mut Exchange, row: &Arc<Row>, version: &Version) -> Result<Response, ApiError> {
+    async fn dispatch(
+        self: &Arc<Self>,
+        cx: &mut Exchange,
+        row: &Arc<Row>,
+        version: &Version,
+    ) -> Result<Response, ApiError> {
         // The meaning of the request is read all along while its body and warnings are taken.
         let info = cx.info.clone();
         let scope = Scope::new(&info, row, version)?;
@@ -85,7 +90,9 @@ impl Endpoints {
         }
         let verb = scope.verb(&cx.parts.method)?;
         if !row.resource.typed_items && !router_accepts(&accept_header(&cx.parts.headers)) {
-            let watchable = matches!(verb, Verb::Get | Verb::List | Verb::Watch) && scope.subresource.is_none() && scope.name.is_empty();
+            let watchable = matches!(verb, Verb::Get | Verb::List | Verb::Watch)
+                && scope.subresource.is_none()
+                && scope.name.is_empty();
             return Err(router_not_acceptable(watchable));
         }
         if let Some(text) = &version.deprecation {
@@ -118,7 +125,8 @@ impl Endpoints {
 
 /// The router's answers, which name no resource.
 pub fn unknown_resource() -> ApiError {
-    ApiError::new(404, Reason::NotFound, "the server could not find the requested resource").with_details(Default::default())
+    ApiError::new(404, Reason::NotFound, "the server could not find the requested resource")
+        .with_details(Default::default())
 }
 
 pub fn method_not_allowed() -> ApiError {

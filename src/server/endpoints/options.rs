@@ -134,7 +134,10 @@ impl ListOptions {
                     ));
                 }
                 if !given.is_empty() && !self.continue_token.is_empty() {
-                    errors.push(FieldError::forbidden(field, "resourceVersionMatch is forbidden when continue is provided"));
+                    errors.push(FieldError::forbidden(
+                        field,
+                        "resourceVersionMatch is forbidden when continue is provided",
+                    ));
                 }
             }
         }
@@ -232,7 +235,10 @@ fn validate_field_manager(manager: &str, errors: &mut ErrorList) {
 
 /// Go's unicode.IsPrint, as far as a manager's name can tell.
 pub fn printable(c: char) -> bool {
-    c == ' ' || (!c.is_control() && !c.is_whitespace() && !matches!(c as u32, 0xad | 0x200b..=0x200f | 0x2028..=0x202e | 0x2060..=0x206f | 0xe000..=0xf8ff | 0xfeff | 0xfff9..=0xfffb))
+    c == ' '
+        || (!c.is_control()
+            && !c.is_whitespace()
+            && !matches!(c as u32, 0xad | 0x200b..=0x200f | 0x2028..=0x202e | 0x2060..=0x206f | 0xe000..=0xf8ff | 0xfeff | 0xfff9..=0xfffb))
 }
 
 fn dry_run(given: &[&str], errors: &mut ErrorList) -> bool {
@@ -287,7 +293,9 @@ pub fn delete_options(body: Option<Value>, query: &Query) -> Result<Deletion, Ap
     refuse("DeleteOptions", errors)?;
     let text = |name: &str| value.at(&["preconditions", name]).and_then(Value::as_str).map(str::to_owned);
     let options = DeleteOptions {
-        grace_period_seconds: value.i64_at(&["gracePeriodSeconds"]).map(|seconds| if seconds < 0 { 1 } else { seconds }),
+        grace_period_seconds: value
+            .i64_at(&["gracePeriodSeconds"])
+            .map(|seconds| if seconds < 0 { 1 } else { seconds }),
         propagation,
         preconditions: Preconditions { uid: text("uid"), resource_version: text("resourceVersion") },
         in_collection: false,

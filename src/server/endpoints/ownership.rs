@@ -58,7 +58,12 @@ impl Versions for Others<'_> {
 }
 
 /// Runs `write` with who writes through this endpoint.
-pub fn with_context<T>(scope: &Scope<'_>, manager: &str, now: Timestamp, write: impl FnOnce(&WriteContext<'_>) -> T) -> T {
+pub fn with_context<T>(
+    scope: &Scope<'_>,
+    manager: &str,
+    now: Timestamp,
+    write: impl FnOnce(&WriteContext<'_>) -> T,
+) -> T {
     let now = format_time(now);
     let reset = match scope.strategy().reset_fields() {
         _ if scope.is_scale() => FieldFilter::All,

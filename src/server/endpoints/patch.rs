@@ -18,7 +18,10 @@ use crate::{
     object::{Map, Value, parse_reporting_duplicates, yaml},
     schema::{
         ownership::{ApplyContext, apply},
-        patch::{JsonPatch, Opened, convert_types, go_print, merge_patch, parse_merge_patch, parse_strategic_patch, show_patched, strategic_merge},
+        patch::{
+            JsonPatch, Opened, convert_types, go_print, merge_patch, parse_merge_patch, parse_strategic_patch,
+            show_patched, strategic_merge,
+        },
     },
     server::{
         context::{Exchange, Warnings},
@@ -184,7 +187,11 @@ impl<'a> Patch<'a> {
         };
         let refuse_plain = |cause: &str| refuse(cause);
         if new.as_object().is_none() {
-            return Err(refuse_plain(&format!("json: cannot unmarshal {} into Go value of type {}", new.json_type(), kind.kind)));
+            return Err(refuse_plain(&format!(
+                "json: cannot unmarshal {} into Go value of type {}",
+                new.json_type(),
+                kind.kind
+            )));
         }
         self.complete_type(&mut new).map_err(|cause| refuse_plain(&cause))?;
         let unknown = converted.and_then(|()| self.decode(&mut new)).map_err(|cause| refuse_plain(&cause))?;
@@ -217,7 +224,11 @@ impl<'a> Patch<'a> {
     }
 
     fn decode(&self, new: &mut Value) -> Result<Vec<String>, String> {
-        if self.scope.is_scale() { body::decode_builtin(self.kind(), new, None) } else { self.scope.version.schema.decode(new, None) }
+        if self.scope.is_scale() {
+            body::decode_builtin(self.kind(), new, None)
+        } else {
+            self.scope.version.schema.decode(new, None)
+        }
     }
 
     fn default(&self, new: &mut Value) {
@@ -241,7 +252,9 @@ impl<'a> Patch<'a> {
             given => given.to_owned(),
         };
         let (version, name) = (given("apiVersion", &expected.0), given("kind", expected.1));
-        if let (Some(Value::Str(_) | Value::Null) | None, Some(Value::Str(_) | Value::Null) | None) = (new.get("apiVersion"), new.get("kind")) {
+        if let (Some(Value::Str(_) | Value::Null) | None, Some(Value::Str(_) | Value::Null) | None) =
+            (new.get("apiVersion"), new.get("kind"))
+        {
             new.set(&["apiVersion"], version.as_str());
             new.set(&["kind"], name.as_str());
         }
@@ -296,8 +309,11 @@ impl<'a> Patch<'a> {
         if config.at(&["metadata", "managedFields"]).is_some_and(|it| !it.is_null()) {
             return Err(ApiError::bad_request("metadata.managedFields must be nil"));
         }
-        if let (None, Some(uid)) = (old, config.at(&["metadata", "uid"]).and_then(Value::as_str).filter(|uid| !uid.is_empty())) {
-            let why = format!("uid mismatch: the provided object specified uid {uid}, and no existing object was found");
+        if let (None, Some(uid)) =
+            (old, config.at(&["metadata", "uid"]).and_then(Value::as_str).filter(|uid| !uid.is_empty()))
+        {
+            let why =
+                format!("uid mismatch: the provided object specified uid {uid}, and no existing object was found");
             return Err(ApiError::conflict(scope.gr(), scope.name, &why));
         }
         let (table, ty) = self.typed()?;
@@ -319,7 +335,12 @@ impl<'a> Patch<'a> {
             }
         }
         let result = ownership::with_context(scope, self.manager, clock::now_seconds(), |write| {
-            let context = ApplyContext { write: *write, kind: self.kind().kind, force: self.options.force == Some(true), finish: &finish };
+            let context = ApplyContext {
+                write: *write,
+                kind: self.kind().kind,
+                force: self.options.force == Some(true),
+                finish: &finish,
+            };
             apply(table, ty, old, &config, &context)
         })?;
         let Some(mut object) = result else { return Ok(None) };
@@ -334,7 +355,9 @@ const SERVER_SET: [&str; 1] = ["creationTimestamp"];
 
 /// An apply's body: YAML, which JSON is too.
 fn read_config(bytes: &Bytes) -> Result<(Value, Vec<String>), ApiError> {
-    let duplicates = |names: Vec<String>| names.into_iter().map(|name| format!("duplicate field {}", crate::api::field::quote(&name))).collect();
+    let duplicates = |names: Vec<String>| {
+        names.into_iter().map(|name| format!("duplicate field {}", crate::api::field::quote(&name))).collect()
+    };
     let failed = |cause: &str| ApiError::bad_request(format!("error decoding patch: {cause}"));
     let parsed = match parse_reporting_duplicates(bytes) {
         Ok(parsed) => parsed,

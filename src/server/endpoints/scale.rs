@@ -49,7 +49,9 @@ const NO_REPLICAS: i64 = i32::MIN as i64;
 pub fn of(scope: &Scope<'_>, object: &Value) -> Result<Value, ApiError> {
     let paths = paths(scope)?;
     let replicas = number(object, &paths.spec_replicas)?.or(paths.default_replicas);
-    let missing = || ApiError::internal(format!("the spec replicas field {} does not exist", quote(&dotted(&paths.spec_replicas))));
+    let missing = || {
+        ApiError::internal(format!("the spec replicas field {} does not exist", quote(&dotted(&paths.spec_replicas))))
+    };
     made(paths, object, replicas.ok_or_else(missing)?)
 }
 
@@ -102,7 +104,8 @@ fn selector_text(selector: &Value) -> Result<String, ApiError> {
         Value::Object(map) if map.values().all(|value| value.as_str().is_some()) && !map.is_empty() => {
             crate::api::labels::Selector::from_set(Some(map))
         }
-        other => crate::api::labels::Selector::from_object(Some(other)).map_err(|error| ApiError::internal(error.to_string()))?,
+        other => crate::api::labels::Selector::from_object(Some(other))
+            .map_err(|error| ApiError::internal(error.to_string()))?,
     };
     Ok(parsed.to_string())
 }

@@ -21,8 +21,10 @@ impl Selectors {
     /// # Errors
     /// 400 with the parser's words, or for a field the kind cannot select by.
     pub fn parse(scope: &Scope<'_>, label_selector: &str, field_selector: &str) -> Result<Self, ApiError> {
-        let labels = labels::Selector::parse(label_selector).map_err(|error| ApiError::bad_request(error.to_string()))?;
-        let fields = fields::Selector::parse(field_selector).map_err(|error| ApiError::bad_request(error.to_string()))?;
+        let labels =
+            labels::Selector::parse(label_selector).map_err(|error| ApiError::bad_request(error.to_string()))?;
+        let fields =
+            fields::Selector::parse(field_selector).map_err(|error| ApiError::bad_request(error.to_string()))?;
         for term in fields.terms() {
             check(scope, &term.field)?;
         }

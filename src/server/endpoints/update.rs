@@ -13,7 +13,7 @@ use crate::{
     admission::Operation,
     api::{ApiError, Meta},
     auth::{
-        authz::{Authorizer, Attributes, forbidden_status},
+        authz::{Attributes, Authorizer, forbidden_status},
         user::User,
     },
     object::Value,

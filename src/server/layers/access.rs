@@ -1,7 +1,5 @@
 //! Counts and logs every request when its answer's head is there (upstream WithHTTPLogging and MonitorRequest).
 
-
-
 use crate::{
     server::{
         context::Exchange,

@@ -25,7 +25,8 @@ impl Layer for Info {
                 next.run(cx)
             }
             Err(cause) => Box::pin(async move {
-                let text = format!("Internal Server Error: \"{}\": failed to create RequestInfo: {cause}", cx.parts.uri);
+                let text =
+                    format!("Internal Server Error: \"{}\": failed to create RequestInfo: {cause}", cx.parts.uri);
                 respond::text_error(500, &text)
             }),
         }

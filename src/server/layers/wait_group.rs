@@ -32,7 +32,11 @@ impl Layer for WaitGroup {
         if draining {
             return Box::pin(async move {
                 let error = ApiError::service_unavailable("apiserver is shutting down");
-                let mut response = respond::response(503, "application/json", crate::server::http::Body::Full(crate::object::to_vec(&error.to_value()).into()));
+                let mut response = respond::response(
+                    503,
+                    "application/json",
+                    crate::server::http::Body::Full(crate::object::to_vec(&error.to_value()).into()),
+                );
                 response.headers_mut().insert("retry-after", HeaderValue::from_static("1"));
                 response.headers_mut().insert("x-content-type-options", HeaderValue::from_static("nosniff"));
                 response

@@ -127,9 +127,10 @@ impl Check {
         if row.rev == row.txn {
             self.commit_is_whole(row.rev - 1)?;
         } else if let Some(commit) = self.commit
-            && (commit.first, commit.rows) != (row.txn, row.txn_rows) {
-                return Err(format!("is in the middle of the commit of revision {}", commit.first));
-            }
+            && (commit.first, commit.rows) != (row.txn, row.txn_rows)
+        {
+            return Err(format!("is in the middle of the commit of revision {}", commit.first));
+        }
         if row.rev < row.txn || row.rev - row.txn >= row.txn_rows {
             return Err(format!("is outside its own commit ({} rows from {})", row.txn_rows, row.txn));
         }

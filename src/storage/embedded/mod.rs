@@ -29,9 +29,7 @@ use self::{
     stats::Stats,
     watchers::{Replayed, WatchAsk},
 };
-use super::{
-    EventStream, KeyValue, Page, Revision, Storage, StorageError, StorageFuture, Write, WriteOutcome,
-};
+use super::{EventStream, KeyValue, Page, Revision, Storage, StorageError, StorageFuture, Write, WriteOutcome};
 
 mod answers;
 mod backup;
@@ -124,8 +122,16 @@ enum Ask {
     Watch(WatchAsk),
     Compact(Revision, oneshot::Sender<Result<(), StorageError>>),
     Health(oneshot::Sender<Result<(), StorageError>>),
-    Tune { reserve_bytes: u64, retention: Duration, reply: oneshot::Sender<()> },
-    Relocate { directory: PathBuf, files: OwnedMutexGuard<()>, reply: oneshot::Sender<Result<(), RelocateError>> },
+    Tune {
+        reserve_bytes: u64,
+        retention: Duration,
+        reply: oneshot::Sender<()>,
+    },
+    Relocate {
+        directory: PathBuf,
+        files: OwnedMutexGuard<()>,
+        reply: oneshot::Sender<Result<(), RelocateError>>,
+    },
     #[cfg(test)]
     Inspect(Box<dyn FnOnce(&mut writer::Writer) + Send>),
 }
@@ -241,8 +247,7 @@ impl Embedded {
     }
 
     async fn write_one(&self, write: Write) -> Result<WriteOutcome, StorageError> {
-        let writes =
-            self.channels.read().as_ref().map(|channels| channels.writes.clone()).ok_or_else(closed)?;
+        let writes = self.channels.read().as_ref().map(|channels| channels.writes.clone()).ok_or_else(closed)?;
         let (reply, answer) = oneshot::channel();
         writes.send(Request { write, reply: Some(reply) }).await.map_err(|_| closed())?;
         answer.await.map_err(|_| closed())?
@@ -277,7 +282,13 @@ impl Storage for Embedded {
         Box::pin(async move { Ok(self.read(Scope::Key(key.into()), at).await?.items.pop()) })
     }
 
-    fn list<'a>(&'a self, prefix: &'a str, start: &'a str, limit: usize, at: Option<Revision>) -> StorageFuture<'a, Page> {
+    fn list<'a>(
+        &'a self,
+        prefix: &'a str,
+        start: &'a str,
+        limit: usize,
+        at: Option<Revision>,
+    ) -> StorageFuture<'a, Page> {
         Box::pin(self.read(Scope::Prefix { prefix: prefix.into(), start: start.into(), limit }, at))
     }
 

@@ -24,9 +24,7 @@ pub fn behaviour(wiring: &Wiring, plural: &str) -> Option<Behaviour> {
     match plural {
         "pods" => Some(pod::behaviour(wiring)),
         "services" => Some(service::behaviour(&wiring.reader, &wiring.services)),
-        "endpoints" => {
-            Some(Behaviour::Stored { strategy: Arc::new(endpoints::EndpointsStrategy), lifecycle: None })
-        }
+        "endpoints" => Some(Behaviour::Stored { strategy: Arc::new(endpoints::EndpointsStrategy), lifecycle: None }),
         "bindings" => Some(pod::bindings(wiring)),
         _ => None,
     }

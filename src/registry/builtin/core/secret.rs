@@ -70,11 +70,12 @@ fn validate_by_type(new: &Value, errors: &mut ErrorList) {
     let mut require = |key: &str| errors.push(FieldError::required(&path.key(key), ""));
     match new.str_at(&["type"]) {
         "kubernetes.io/service-account-token"
-            if Meta::of(new).annotation(SERVICE_ACCOUNT_NAME).unwrap_or("").is_empty() => {
-                let (metadata, annotations) = (Path::new("metadata"), "annotations");
-                let annotations = metadata.child(annotations);
-                errors.push(FieldError::required(&annotations.key(SERVICE_ACCOUNT_NAME), ""));
-            }
+            if Meta::of(new).annotation(SERVICE_ACCOUNT_NAME).unwrap_or("").is_empty() =>
+        {
+            let (metadata, annotations) = (Path::new("metadata"), "annotations");
+            let annotations = metadata.child(annotations);
+            errors.push(FieldError::required(&annotations.key(SERVICE_ACCOUNT_NAME), ""));
+        }
         "kubernetes.io/dockercfg" => validate_json(new, ".dockercfg", errors),
         "kubernetes.io/dockerconfigjson" => validate_json(new, ".dockerconfigjson", errors),
         "kubernetes.io/basic-auth" if !has("username") && !has("password") => {

@@ -31,7 +31,9 @@ impl Token {
     }
 
     pub fn decode(text: &str) -> Result<Self, ApiError> {
-        decode(text).map_err(|cause| ApiError::bad_request(format!("invalid continue token: continue key is not valid: {cause}")))
+        decode(text).map_err(|cause| {
+            ApiError::bad_request(format!("invalid continue token: continue key is not valid: {cause}"))
+        })
     }
 }
 
@@ -53,7 +55,10 @@ fn decode(text: &str) -> Result<Token, String> {
         Some(_) => Err(field(name, "string")),
     };
     if value.as_object().is_none() {
-        return Err(format!("json: cannot unmarshal {} into Go value of type storage.continueToken", value.json_type()));
+        return Err(format!(
+            "json: cannot unmarshal {} into Go value of type storage.continueToken",
+            value.json_type()
+        ));
     }
     let version = string("v")?;
     let revision = match value.get("rv") {

@@ -56,10 +56,7 @@ async fn contents(store: &Arc<Embedded>) -> Vec<(String, Bytes, Revision)> {
 }
 
 /// Runs `look` on the writer thread.
-async fn inspect<T: Send + 'static>(
-    store: &Arc<Embedded>,
-    look: impl FnOnce(&mut Writer) -> T + Send + 'static,
-) -> T {
+async fn inspect<T: Send + 'static>(store: &Arc<Embedded>, look: impl FnOnce(&mut Writer) -> T + Send + 'static) -> T {
     let (reply, answer) = oneshot::channel();
     let ask = Ask::Inspect(Box::new(move |writer: &mut Writer| drop(reply.send(look(writer)))));
     assert!(store.asks().expect("the store is open").send(ask).await.is_ok());
