@@ -1,6 +1,9 @@
 //! What is made when the program is built: a fingerprint of everything that shapes OpenAPI documents, and (feature
 //! `descriptions`) the texts of models and fields, compressed.
 
+// A build that cannot write its output has nobody to tell but cargo.
+#![allow(clippy::expect_used)]
+
 use std::{fs, path::Path};
 
 /// What documents are made by and from; a change here has to change their ETags.

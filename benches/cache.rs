@@ -3,6 +3,8 @@
 //! `dispatch` measures from the storage's feed until every watcher's queue has the event (nobody is woken);
 //! `fan_out` until a task per watcher has taken it.
 
+#![allow(clippy::expect_used)]
+
 use std::{
     hint::black_box,
     sync::{

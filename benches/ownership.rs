@@ -3,6 +3,8 @@
 //! `create` is one walk over a new pod of about 6 KB; `update` compares two of them (nothing changed, one field
 //! changed); `apply` lays one over another; `long_list` is an update among ten thousand keyed items.
 
+#![allow(clippy::expect_used)]
+
 use std::hint::black_box;
 
 use criterion::{BatchSize, Criterion, criterion_group, criterion_main};

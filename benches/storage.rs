@@ -3,6 +3,8 @@
 //! Everything is on the disk of `TMPDIR`, and most of `commit` is that disk's sync; compare only runs on one
 //! machine in one state. Values are 6 KB, as a Pod's.
 
+#![allow(clippy::expect_used)]
+
 use std::{
     path::Path,
     sync::{
