@@ -89,5 +89,8 @@ fn kubelet_query(query: &Query, pod: &str) -> Result<Vec<(String, String)>, ApiE
         parse_time(text).map_err(|error| ApiError::bad_request(error.to_string()))?;
         out.push(("sinceTime".to_owned(), text.to_owned()));
     }
+    if query.first("stream").is_some() {
+        errors.push(FieldError::forbidden(&Path::new("stream"), "may not be specified"));
+    }
     if errors.is_empty() { Ok(out) } else { Err(ApiError::invalid("", "PodLogOptions", pod, &errors)) }
 }

@@ -82,9 +82,7 @@ impl<'a> Scope<'a> {
             Verb::Watch if self.subresource.is_some() => false,
             verb => self.verbs().has(verb),
         };
-        // Streaming subresources answer the methods their handlers know.
-        let streams = self.subresource.is_some_and(|it| matches!(it.behaviour, SubresourceBehaviour::Connect(_)));
-        if *method == Method::HEAD || !possible || !(streams || allowed) {
+        if *method == Method::HEAD || !(possible && allowed) {
             return Err(method_not_allowed());
         }
         Ok(verb)

@@ -283,9 +283,7 @@ fn validate_spread_details(
     if options.merged_label_keys {
         validate_unmerged_label_keys(constraint, path, errors);
     } else {
-        let mut without_mismatch = constraint.clone();
-        without_mismatch.remove_at(&["mismatchLabelKeys"]);
-        validate_label_keys_and_selector(&without_mismatch, path, errors);
+        validate_label_keys_and_selector(constraint, path, errors);
     }
     if !options.invalid_spread_selector {
         let selector = given(constraint, "labelSelector");
