@@ -19,10 +19,29 @@ impl FieldAttributes {
             .filter(|label| !matches!(label.as_str(), "metadata.name" | "metadata.namespace"))
             .map(|label| (label.clone(), stored_path(&resource.group, label)))
             .collect();
+        if &*resource.prefix == EVENTS {
+            fields = events();
+        }
         fields.sort();
         fields.dedup();
         Self { fields }
     }
+}
+
+/// Both faces of events read one cache, so its objects carry the fields of both.
+const EVENTS: &str = "/registry/events/";
+
+fn events() -> Vec<(String, Vec<String>)> {
+    const ABOUT: [&str; 7] = ["kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath"];
+    const OWN: [&str; 5] = ["reason", "type", "source", "reportingComponent", "reportingController"];
+    let about = |face: &str| ABOUT.map(|member| format!("{face}.{member}"));
+    let labels = about("involvedObject").into_iter().chain(about("regarding")).chain(OWN.map(str::to_owned));
+    labels
+        .map(|label| {
+            let path = stored_path("events.k8s.io", &label);
+            (label, path)
+        })
+        .collect()
 }
 
 /// Where a selector's value is in the stored object. Events of `events.k8s.io` are stored as core events, and a few

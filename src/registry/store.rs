@@ -322,7 +322,7 @@ impl Store {
             let attempt = match found {
                 Some(entry) => self.update_once(&key, &entry, &write, transform, admit).await?,
                 None if create_missing || write.strategy.allow_create_on_update() => {
-                    self.create_by_update(name, &write, transform, admit).await?
+                    self.create_by_update(name, &write, transform, admit, create_missing).await?
                 }
                 None => return Err(ApiError::not_found(self.gr(), name)),
             };
@@ -345,15 +345,19 @@ impl Store {
         write: &WriteContext<'_>,
         transform: &mut dyn Transform,
         admit: &dyn Admit,
+        applied: bool,
     ) -> Result<Option<Stored>, ApiError> {
         let mut new = transform.transform(None).await?;
+        let key = || self.resource.key(write.cx.namespace, name);
         let given = parse_resource_version(&new)?;
-        if given.is_some_and(|revision| revision != 0) {
-            return Err(ApiError::conflict(
-                self.gr(),
-                name,
-                &storage_conflict(&self.resource.key(write.cx.namespace, name)),
-            ));
+        if applied && given.is_some_and(|revision| revision != 0) {
+            return Err(ApiError::conflict(self.gr(), name, &storage_conflict(&key())));
+        }
+        // A PUT that names a version creates all the same; one that names an object does not.
+        let uid = Meta::of(&new).uid();
+        if !applied && !uid.is_empty() {
+            let why = format!("Precondition failed: UID in precondition: {uid}, UID in object meta: ");
+            return Err(ApiError::conflict(self.gr(), name, &format!("{}: {why}", storage_invalid(&key()))));
         }
         new.remove_at(&["metadata", "resourceVersion"]);
         match self.create_once(new, write, admit).await {

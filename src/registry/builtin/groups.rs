@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::{
     apiextensions, apiregistration, apps, autoscaling, coordination, core, discovery, events,
     kind::{Kind, Own, Plain, StatusEndpoint},
-    networking, rbac, reviews, rules,
+    networking, node, policy, rbac, reviews, rules, scheduling,
 };
 use crate::registry::{
     resource::{Behaviour, Convert, SubresourceBehaviour},
@@ -48,8 +48,12 @@ fn own(wiring: &Wiring, group: &str, plural: &str) -> Arc<dyn Own> {
             Some(Arc::new(apiregistration::ApiService) as Arc<dyn Own>)
         }
         "apps" => apps::own(wiring, plural),
+        autoscaling::GROUP => autoscaling::own(plural),
         coordination::GROUP => coordination::own(plural),
         events::GROUP => events::own(plural),
+        node::GROUP => node::own(plural),
+        policy::GROUP => policy::own(plural),
+        scheduling::GROUP => scheduling::own(plural),
         _ => None,
     };
     own.unwrap_or_else(|| Arc::new(Plain))

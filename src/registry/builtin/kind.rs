@@ -17,7 +17,7 @@ use crate::{
         },
         validation::{validate_bare_finalizers, validate_object_meta, validate_object_meta_update},
     },
-    schema::{self, ownership::FieldSet},
+    schema::{self, TypeId, ownership::FieldSet},
 };
 
 /// When `metadata.generation` moves.
@@ -135,16 +135,18 @@ pub struct Kind {
     own: Arc<dyn Own>,
     /// What Go prints for a status that was never set; `None` where it prints nothing.
     empty_status: Option<Value>,
+    /// The stored type.
+    ty: TypeId,
 }
 
 impl Kind {
     /// `group`, `version` and `kind` name the stored type.
     pub fn new(rules: Rules, own: Arc<dyn Own>, (group, version, kind): (&str, &str, &str)) -> Self {
         let table = schema::builtin();
-        let ty = table.kind(group, version, kind).and_then(|ty| table.struct_of(ty));
-        let status = ty.and_then(|ty| ty.present().find(|field| field.name.as_str() == "status"));
+        let ty = table.kind(group, version, kind).unwrap_or(TypeId::ANY);
+        let status = table.struct_of(ty).and_then(|ty| ty.present().find(|field| field.name.as_str() == "status"));
         let empty_status = status.map(|field| schema::zero::of_field(table, field));
-        Self { rules, own, empty_status }
+        Self { rules, own, empty_status, ty }
     }
 
     pub fn behaviour(self) -> Behaviour {
@@ -261,8 +263,10 @@ impl Strategy for Kind {
         self.own.warnings(new, old)
     }
 
+    /// Upstream stores these kinds as protobuf, in which an empty list is none.
     fn canonicalise(&self, new: &mut Value) {
         self.own.canonicalise(new);
+        schema::normalise_stored(schema::builtin(), self.ty, new);
     }
 
     fn validate_name(&self, name: &str, prefix: bool) -> Messages {

@@ -17,10 +17,13 @@ mod events;
 mod groups;
 mod kind;
 mod networking;
+mod node;
+mod policy;
 mod printers;
 pub mod rbac;
 mod reviews;
 mod rules;
+mod scheduling;
 mod table;
 
 pub use groups::Wiring;

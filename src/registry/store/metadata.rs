@@ -65,14 +65,15 @@ pub fn before_update(
             metadata.insert(name, kept.clone());
         }
     }
-    for (name, always) in [("generation", true), ("uid", false), ("deletionGracePeriodSeconds", false)] {
-        let kept = old.at(&["metadata", name]);
-        let given = metadata.get(name).is_some_and(|it| !it.is_null() && it.as_str() != Some(""));
-        match kept {
-            Some(kept) if always || !given => {
+    // `true`: it is the server's even where it is not there yet.
+    for (name, is_servers) in [("generation", true), ("uid", false), ("deletionGracePeriodSeconds", false)] {
+        // Another uid or period is an error that validation tells.
+        let given = !is_servers && metadata.get(name).is_some_and(|it| !it.is_null() && it.as_str() != Some(""));
+        match old.at(&["metadata", name]) {
+            Some(kept) if !given => {
                 metadata.insert(name, kept.clone());
             }
-            None if always => {
+            None if is_servers => {
                 metadata.remove(name);
             }
             _ => {}

@@ -11,7 +11,7 @@ use crate::registry::{
 mod controller_revision;
 mod daemon_set;
 mod deployment;
-mod replica_set;
+pub mod replica_set;
 mod stateful_set;
 pub mod workload;
 

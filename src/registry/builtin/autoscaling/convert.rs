@@ -254,7 +254,7 @@ fn cpu_utilization(percent: i64) -> Value {
 }
 
 /// Takes the annotations that hold text away.
-fn drop_text(object: &mut Value) {
+pub fn drop_text(object: &mut Value) {
     let Some(annotations) = object.at_mut(&["metadata", "annotations"]).and_then(Value::as_object_mut) else { return };
     annotations.retain(|key, _| !KEPT_AS_TEXT.contains(&key.as_str()));
     if annotations.is_empty() {
@@ -313,21 +313,18 @@ pub fn to_v1(object: &mut Value) {
     normalise(object, "v1");
 }
 
-/// From v1, or from a v2 that somebody sent with v1's annotations.
+/// From v1.
 pub fn to_v2(object: &mut Value) {
-    let is_v1 = object.str_at(&["apiVersion"]) == "autoscaling/v1";
-    if is_v1 {
-        let kept = |name: &str| {
-            let text = object.at(&["metadata", "annotations", name])?.as_str()?;
-            parse(text.as_bytes()).ok()
-        };
-        let metrics = kept(METRICS).and_then(|it| metrics_of(&it, Part::Target));
-        let current = kept(CURRENT_METRICS).and_then(|it| metrics_of(&it, Part::Current));
-        let behavior = kept(BEHAVIOR).and_then(|it| behavior_of_text(&it));
-        let conditions = kept(CONDITIONS).filter(|it| it.as_array().is_some_and(|it| it.iter().all(is_condition)));
-        read_spec(object, metrics, behavior);
-        read_status(object, current, conditions);
-    }
+    let kept = |name: &str| {
+        let text = object.at(&["metadata", "annotations", name])?.as_str()?;
+        parse(text.as_bytes()).ok()
+    };
+    let metrics = kept(METRICS).and_then(|it| metrics_of(&it, Part::Target));
+    let current = kept(CURRENT_METRICS).and_then(|it| metrics_of(&it, Part::Current));
+    let behavior = kept(BEHAVIOR).and_then(|it| behavior_of_text(&it));
+    let conditions = kept(CONDITIONS).filter(|it| it.as_array().is_some_and(|it| it.iter().all(is_condition)));
+    read_spec(object, metrics, behavior);
+    read_status(object, current, conditions);
     drop_text(object);
     normalise(object, "v2");
 }

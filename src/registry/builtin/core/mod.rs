@@ -11,10 +11,13 @@ use crate::registry::{
 mod config_map;
 mod endpoints;
 pub mod event;
+mod limit_range;
 mod namespace;
 mod node;
 pub mod pod;
 mod pod_template;
+mod replication_controller;
+mod resource_quota;
 mod secret;
 pub mod service;
 mod service_account;
@@ -35,9 +38,12 @@ pub fn own(wiring: &Wiring, plural: &str) -> Option<Arc<dyn Own>> {
     Some(match plural {
         "configmaps" => Arc::new(config_map::ConfigMap),
         "events" => Arc::new(event::Event::Core),
+        "limitranges" => Arc::new(limit_range::LimitRange),
         "namespaces" => Arc::new(namespace::Namespace),
         "nodes" => Arc::new(node::Node),
         "podtemplates" => Arc::new(pod_template::PodTemplate { pods: wiring.pods }),
+        "replicationcontrollers" => Arc::new(replication_controller::ReplicationController { pods: wiring.pods }),
+        "resourcequotas" => Arc::new(resource_quota::ResourceQuota),
         "secrets" => Arc::new(secret::Secret),
         "serviceaccounts" => Arc::new(service_account::ServiceAccount),
         _ => return None,
@@ -48,6 +54,7 @@ pub fn own(wiring: &Wiring, plural: &str) -> Option<Arc<dyn Own>> {
 pub fn subresource(wiring: &Wiring, plural: &str, name: &str) -> Option<SubresourceBehaviour> {
     match (plural, name) {
         ("pods", name) => pod::subresource(wiring, name),
+        ("replicationcontrollers", "scale") => Some(super::apps::scale()),
         ("namespaces", "finalize") => Some(SubresourceBehaviour::Part(Arc::new(namespace::Finalize))),
         ("services", "status") => Some(service::status(&wiring.services)),
         _ => None,

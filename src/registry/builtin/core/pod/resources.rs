@@ -58,7 +58,7 @@ pub fn validate_pod_resources(
     validate_consistency(spec, resources, &path, errors);
 }
 
-fn validate_resource_name(name: &str, path: &Path<'_>, errors: &mut ErrorList) -> bool {
+pub fn validate_resource_name(name: &str, path: &Path<'_>, errors: &mut ErrorList) -> bool {
     let messages = is_qualified_name(name);
     if !messages.is_empty() {
         push_messages(messages, name, path, errors);
