@@ -187,6 +187,10 @@ impl Reloader {
             // A store that fails is not the new configuration's fault and would not be mended by the old one.
             Ok(Err(_)) | Err(_) => return Ok(()),
         }
+        // Neither are hooks that have not finished yet, and `/livez` fails until they have.
+        if !self.running.shared.hooks.all_done() {
+            return Ok(());
+        }
         let client = InProcess::new(self.running.current.clone(), "kenter/reload");
         let answer = client.call(::http::Method::GET, "/livez".to_owned(), None);
         match tokio::time::timeout(limit, answer).await {

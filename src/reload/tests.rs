@@ -58,6 +58,7 @@ async fn reloader(folder: &Path) -> Reloader {
     let bootstrap = app::hooks::Bootstrap::start(&options, &shared, &current, own_ca, &registered, custom);
     let controllers = Controllers::new(shared.clone(), &current, bootstrap);
     let (listeners, admin) = (set(), set());
+    shared.hooks.wait_all().await;
     Reloader::new(Running { invocation, shared, current, listeners, admin, logs, generation, own, controllers })
 }
 
