@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use futures_util::future::join_all;
 use kenter::{json, object::Value};
 
-use crate::support::{Client, Daemon, eventually};
+use crate::support::{Client, Daemon, Setup, eventually};
 
 const SERVICES: &str = "/api/v1/namespaces/it/services";
 const ADDRESSES: &str = "/apis/networking.k8s.io/v1/ipaddresses";
@@ -116,7 +116,7 @@ async fn services_get_a_second_family_and_lose_it_when_told_to() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_starts_again_finds_everything_and_writes_none_of_it_anew() {
     // Controllers would write into namespaces whenever they come to it.
-    let mut daemon = Daemon::start(&["--controllers="]).await;
+    let mut daemon = Setup::new().flags(&["--controllers="]).start().await;
     let kept = [
         "/api/v1/namespaces",
         "/api/v1/namespaces/kube-system/configmaps",
