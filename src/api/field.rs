@@ -320,6 +320,10 @@ impl ErrorList {
     pub fn push(&mut self, error: FieldError) {
         self.0.push(error);
     }
+    /// Adds an error before the one at `at`, or at the end.
+    pub fn insert(&mut self, at: usize, error: FieldError) {
+        self.0.insert(at.min(self.0.len()), error);
+    }
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

@@ -94,6 +94,14 @@ pub trait VersionSchema: Send + Sync {
     /// The cause as upstream words it, without the sentence around it.
     fn decode(&self, object: &mut Value, source: Option<&[u8]>) -> Result<Vec<String>, String>;
 
+    /// The same for what an apply made, which was checked against the type already.
+    ///
+    /// # Errors
+    /// As [`Self::decode`].
+    fn decode_applied(&self, object: &mut Value) -> Result<(), String> {
+        self.decode(object, None).map(drop)
+    }
+
     /// Fills defaults, in place.
     fn default(&self, object: &mut Value);
 

@@ -195,9 +195,28 @@ impl Store {
         if storage == write.version {
             return Ok(encode_stored(object));
         }
+        Ok(encode_stored(&self.to_storage(object, write)?))
+    }
+
+    /// An object in the version of a write as it is stored.
+    fn to_storage(&self, object: &Value, write: &WriteContext<'_>) -> Result<Value, ApiError> {
         let mut stored = object.clone();
-        self.resource.convert(&mut stored, write.version, storage)?;
-        Ok(encode_stored(&stored))
+        self.resource.convert(&mut stored, write.version, &self.resource.storage_group_version)?;
+        if let Some(revive) = &self.resource.revive {
+            revive.revive(&mut stored);
+        }
+        Ok(stored)
+    }
+
+    /// What a write shows: of a custom resource that is stored in another version what is left of it there.
+    fn as_read(&self, object: Value, stored: &[u8], write: &WriteContext<'_>) -> Result<Value, ApiError> {
+        let storage = &*self.resource.storage_group_version;
+        if storage == write.version || self.resource.revive.is_none() {
+            return Ok(object);
+        }
+        let mut object = decode_stored(stored).map_err(|error| ApiError::internal(error.to_string()))?;
+        self.resource.convert(&mut object, storage, write.version)?;
+        Ok(object)
     }
 
     /// Whether a write would change nothing of what is stored.
@@ -213,9 +232,7 @@ impl Store {
         if self.resource.revive.is_none() {
             return Ok(true);
         }
-        let storage = &*self.resource.storage_group_version;
-        let mut stored = new.clone();
-        self.resource.convert(&mut stored, write.version, storage)?;
+        let stored = self.to_storage(new, write)?;
         Ok(decode_stored(entry.value_bytes()).is_ok_and(|kept| metadata::unchanged(&stored, &kept)))
     }
 
@@ -251,6 +268,7 @@ impl Store {
         undo(result.is_ok() && !write.dry_run).await;
         let (bytes, revision) = result?;
         let warnings = write.strategy.warnings(&write.cx, &new, None);
+        let new = self.as_read(new, &bytes, write)?;
         Ok(Stored { warnings, ..finish(new, bytes, revision, true) })
     }
 
@@ -409,6 +427,7 @@ impl Store {
         // Made again of the newer object, a patch fits it; an object whose version the client chose does not, and is refused.
         let Some((bytes, revision)) = result? else { return Ok(None) };
         let warnings = write.strategy.warnings(&write.cx, &new, Some(&old));
+        let new = self.as_read(new, &bytes, write)?;
         let revived = revision == entry.mod_revision() && self.resource.revive.is_some();
         Ok(Some(Stored { warnings, revived, ..finish(new, bytes, revision, false) }))
     }

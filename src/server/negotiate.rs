@@ -129,8 +129,7 @@ fn matches(clause: &Clause<'_>, format: Format) -> bool {
 fn meet(clause: &Clause<'_>, format: Format, offer: Offer) -> Option<Accepted> {
     let param = |name: &str| clause.params.iter().rev().find(|(key, _)| *key == name).map(|(_, value)| *value);
     match param("stream") {
-        // Resources know of this stream even where they do not send it.
-        Some("watch") if offer.metadata => {}
+        Some("watch") if offer.stream => {}
         None | Some("") => {}
         Some(_) => return None,
     }
@@ -261,7 +260,7 @@ pub fn body_format(headers: &HeaderMap) -> Result<Format, ApiError> {
 pub fn body_format_without_protobuf(headers: &HeaderMap) -> Result<Format, ApiError> {
     match body_format(headers) {
         Ok(Format::Protobuf) | Err(_) => {
-            Err(unsupported_media_type(&[Format::Json.media_type(), Format::Yaml.media_type()]))
+            Err(unsupported_media_type(&[Format::Json, Format::Yaml, Format::Protobuf].map(Format::media_type)))
         }
         other => other,
     }

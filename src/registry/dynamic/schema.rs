@@ -57,6 +57,15 @@ impl CustomSchema {
         Node::of(&self.table, self.ty)
     }
 
+    /// Checks metadata and kinds; the unknown members of metadata that were dropped.
+    fn coerce(&self, object: &mut Value) -> Result<Vec<String>, String> {
+        coerce(&self.table, self.ty, object, Malformed::Refuse).map_err(|refused| match &*refused.field {
+            // The object's own metadata is decoded, not validated: Go's words stand alone.
+            "metadata" => refused.cause,
+            _ => refused.below("").to_string(),
+        })
+    }
+
     /// What the schema takes away: unknown members, and nulls that may not be. Returns the paths of the members.
     fn prune(&self, object: &mut Value) -> Vec<String> {
         if self.keeps_everything {
@@ -81,17 +90,19 @@ impl VersionSchema for CustomSchema {
     }
 
     fn decode(&self, object: &mut Value, _source: Option<&[u8]>) -> Result<Vec<String>, String> {
-        let metadata =
-            coerce(&self.table, self.ty, object, Malformed::Refuse).map_err(|refused| match &*refused.field {
-                // The object's own metadata is decoded, not validated: Go's words stand alone.
-                "metadata" => refused.cause,
-                _ => refused.below("").to_string(),
-            })?;
+        let metadata = self.coerce(object)?;
         let (mut unknown, embedded): (Vec<String>, Vec<String>) =
             metadata.into_iter().partition(|path| path.starts_with("metadata."));
-        unknown.extend(self.prune(object));
+        let mut pruned = self.prune(object);
+        pruned.sort_unstable();
+        unknown.extend(pruned);
         unknown.extend(embedded);
         Ok(unknown)
+    }
+
+    /// Nulls that an apply leaves where it took the last member away stay, to be judged.
+    fn decode_applied(&self, object: &mut Value) -> Result<(), String> {
+        self.coerce(object).map(drop)
     }
 
     fn default(&self, object: &mut Value) {

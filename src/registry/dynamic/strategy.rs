@@ -8,7 +8,7 @@ use crate::{
     object::Value,
     registry::{
         strategy::{ResetFields, Strategy, StrategyContext},
-        validation::object_meta::validate_meta,
+        validation::object_meta::{validate_meta, validate_object_meta_update},
     },
     schema::{
         ownership::FieldSet,
@@ -220,6 +220,8 @@ impl Strategy for CustomStrategy {
             errors.extend(wrong);
             return;
         }
+        // Upstream asks this here once more.
+        validate_object_meta_update(new, old, errors);
         self.whole(new, Some(old), errors);
     }
 
@@ -278,6 +280,7 @@ impl Strategy for CustomStatus {
             errors.extend(wrong);
             return;
         }
+        validate_object_meta_update(new, old, errors);
         let root = strategy.schema.root();
         if let (Some(status), Some(node)) = (new.get("status"), root.property("status")) {
             let comparison = Comparison::default();

@@ -5,10 +5,7 @@ use crate::{
     api::{ErrorList, warnings::Warnings},
     json,
     object::{Value, parse},
-    registry::{
-        strategy::StrategyContext,
-        validation::{validate_object_meta, validate_object_meta_update},
-    },
+    registry::{strategy::StrategyContext, validation::validate_object_meta},
     schema::vectors,
 };
 
@@ -55,7 +52,6 @@ fn errors(row: &Resource, object: &Value, old: Option<&Value>) -> Vec<String> {
             // What the store keeps of the old object before it judges.
             let mut new = new;
             new.set(&["metadata", "resourceVersion"], "1");
-            validate_object_meta_update(&new, &old, &mut errors);
             strategy.validate_update(&context(&warnings), &new, &old, &mut errors);
         }
     }

@@ -100,6 +100,12 @@ fn refuse(resource: &Resource, new: &Value, mut errors: ErrorList) -> Result<(),
     if !twice {
         errors.dedup();
     }
+    if resource.typed_items {
+        // Custom resources are what they say they are, right or wrong.
+        let (version, kind) = (new.str_at(&["apiVersion"]), new.str_at(&["kind"]));
+        let group = version.split_once('/').map_or("", |(group, _)| group);
+        return Err(ApiError::invalid(group, kind, Meta::of(new).name(), &errors));
+    }
     // What is judged is the stored kind, which for events is of another group.
     let group = resource.storage_group_version.split_once('/').map_or("", |(group, _)| group);
     Err(ApiError::invalid(group, &resource.kind, Meta::of(new).name(), &errors))

@@ -394,13 +394,10 @@ fn compare(value: &Value, bound: f64, whole: bool) -> std::cmp::Ordering {
 
 /// Whether a number can be of the type at all.
 fn range_problem(value: &Value, kind: &str, format: Option<Format>, prefix: &str, path: &str) -> Option<Problem> {
-    /// The first float beyond 64 signed bits.
-    const TOO_LARGE: f64 = 9_223_372_036_854_775_808.0;
     let whole = match value {
         Value::Int(number) => Some(*number),
-        Value::Float(number) if number.fract() == 0.0 && (-TOO_LARGE..TOO_LARGE).contains(number) => {
-            Some(*number as i64)
-        }
+        // By its shortest digits, as Go prints and reads them again.
+        Value::Float(number) => number.to_string().parse().ok(),
         _ => None,
     };
     let (fits, name) = match (kind, format) {

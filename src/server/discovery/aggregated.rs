@@ -54,7 +54,7 @@ fn version(group: Option<&Group>, name: &str, version: &str, origin: Origin) -> 
 fn resource(it: &Resource, own: &Version, group: &str, version: &str, custom: bool) -> Value {
     let mut out = Map::from([
         ("resource", Value::from(&*it.plural)),
-        ("responseKind", json!({"group": "", "version": "", "kind": (&*it.kind)})),
+        ("responseKind", response_kind(custom, (group, version), (group, version), &it.kind)),
         ("scope", Value::from(if it.namespaced { "Namespaced" } else { "Cluster" })),
         ("singularResource", Value::from(&*it.singular)),
         ("verbs", Value::from(it.discovery_verbs())),
@@ -70,19 +70,22 @@ fn resource(it: &Resource, own: &Version, group: &str, version: &str, custom: bo
         if !custom {
             subresources.sort_by(|a, b| a.name.cmp(&b.name));
         }
-        let subresources = subresources.into_iter().map(|it| subresource(it, group, version));
+        let subresources = subresources.into_iter().map(|it| subresource(it, group, version, custom));
         out.insert("subresources", subresources.collect::<Vec<_>>());
     }
     Value::Object(out)
 }
 
-fn subresource(it: &Subresource, group: &str, version: &str) -> Value {
-    // A kind of the same group and version does not repeat them.
-    let own = (&*it.group, &*it.version) == (group, version);
-    let (group, version) = if own { ("", "") } else { (&*it.group, &*it.version) };
+/// The kind of what is answered. Built-in kinds of the same group and version do not repeat them.
+fn response_kind(custom: bool, listed: (&str, &str), own: (&str, &str), kind: &str) -> Value {
+    let (group, version) = if own == listed && !custom { ("", "") } else { own };
+    json!({"group": group, "version": version, "kind": kind})
+}
+
+fn subresource(it: &Subresource, group: &str, version: &str, custom: bool) -> Value {
     json!({
         "subresource": (&*it.name),
-        "responseKind": {"group": group, "version": version, "kind": (&*it.kind)},
+        "responseKind": (response_kind(custom, (group, version), (&it.group, &it.version), &it.kind)),
         "verbs": (verbs(it.verbs))
     })
 }

@@ -135,8 +135,19 @@ pub async fn read(cx: &mut Exchange, scope: &Scope<'_>, validation: FieldValidat
     };
     let bytes = cx.read_body().await?;
     let kind = Kind::of(scope);
-    let tree = parse(bytes, format, kind)?;
+    let tree = parse(bytes.clone(), format, kind).map_err(|error| {
+        let number = kind.is_rows(scope) && scope.resource.typed_items;
+        number.then(|| number_problem(&bytes, kind)).flatten().unwrap_or(error)
+    })?;
     decode(scope, kind, tree, validation, &cx.warnings)
+}
+
+/// A custom resource's numbers are read after its kind is known.
+fn number_problem(bytes: &[u8], kind: Kind<'_>) -> Option<ApiError> {
+    let error = parse_reporting_duplicates(bytes).err()?.to_string();
+    let version = quote(kind.version);
+    let told = || format!("{0} in version {version} cannot be handled as a {0}: {error}", kind.kind);
+    error.starts_with("json: cannot unmarshal number").then(|| ApiError::bad_request(told()))
 }
 
 /// Checks kind and version, decodes and defaults a tree.
@@ -152,8 +163,12 @@ pub fn decode(
         value = Value::object();
     }
     let own = kind.is_rows(scope);
+    let custom = own && scope.resource.typed_items;
     let api_version = kind.api_version();
-    let (given_version, given_kind) = complete_type(&mut value, scope, kind, &api_version)?;
+    let (given_version, given_kind) = match custom {
+        true => own_type(&value, kind, source.as_deref())?,
+        false => complete_type(&mut value, kind, &api_version),
+    };
     let refuse = |cause: &str| {
         let version = given_version.rsplit('/').next().unwrap_or("");
         ApiError::bad_request(format!(
@@ -162,11 +177,15 @@ pub fn decode(
             kind.kind
         ))
     };
+    if custom && given_version != api_version {
+        // It is read as what it says it is, before it is refused for that.
+        let problems = custom_problems(unknown_elsewhere(scope, &given_version, &value), duplicates, source.as_deref());
+        tell(problems, validation, warnings, &refuse)?;
+        return Err(version_mismatch(&given_version, &api_version));
+    }
     check_kind(scope, kind, &given_version, &given_kind, &api_version).map_err(|error| match error {
         Mismatch::Cause(cause) => refuse(&cause),
-        Mismatch::Version => ApiError::bad_request(format!(
-            "the API version in the data ({given_version}) does not match the expected API version ({api_version})"
-        )),
+        Mismatch::Version => version_mismatch(&given_version, &api_version),
         Mismatch::Error(error) => error,
     })?;
     let unknown = if own {
@@ -174,14 +193,12 @@ pub fn decode(
     } else {
         decode_builtin(kind, &mut value, source.as_deref()).map_err(|cause| refuse(&cause))?
     };
-    let problems = schema::strict_errors(unknown, duplicates, source.as_deref());
-    match validation {
-        FieldValidation::Strict if !problems.is_empty() => {
-            return Err(refuse(&format!("strict decoding error: {}", problems.join(", "))));
-        }
-        FieldValidation::Warn => warnings.extend(problems),
-        _ => {}
-    }
+    let problems = match custom {
+        // What its text says twice is found before what its schema does not know.
+        true => custom_problems(unknown, duplicates, source.as_deref()),
+        false => schema::strict_errors(unknown, duplicates, source.as_deref()),
+    };
+    tell(problems, validation, warnings, &refuse)?;
     if own {
         scope.version.schema.default(&mut value);
     } else {
@@ -196,6 +213,46 @@ pub fn decode(
     Ok(value)
 }
 
+/// Refuses an object for what strict decoding found, or warns of it.
+fn tell(
+    problems: Vec<String>,
+    validation: FieldValidation,
+    warnings: &Warnings,
+    refuse: &dyn Fn(&str) -> ApiError,
+) -> Result<(), ApiError> {
+    match validation {
+        FieldValidation::Strict if !problems.is_empty() => {
+            return Err(refuse(&format!("strict decoding error: {}", problems.join(", "))));
+        }
+        FieldValidation::Warn => warnings.extend(problems),
+        _ => {}
+    }
+    Ok(())
+}
+
+fn version_mismatch(given: &str, expected: &str) -> ApiError {
+    ApiError::bad_request(format!(
+        "the API version in the data ({given}) does not match the expected API version ({expected})"
+    ))
+}
+
+/// What strict decoding says of a custom resource: what its text says twice is found before what its schema does not know.
+fn custom_problems(unknown: Vec<String>, duplicates: Vec<String>, source: Option<&[u8]>) -> Vec<String> {
+    [schema::strict_errors(Vec::new(), duplicates, source), schema::strict_errors(unknown, Vec::new(), None)].concat()
+}
+
+/// Members that are unknown to the version a custom resource says it is of; all, where there is no such version.
+fn unknown_elsewhere(scope: &Scope<'_>, version: &str, value: &Value) -> Vec<String> {
+    if let Some(other) = scope.resource.versions.iter().find(|other| &*other.group_version == version) {
+        return other.schema.decode(&mut value.clone(), None).unwrap_or_default();
+    }
+    let members = value.as_object().into_iter().flat_map(crate::object::Map::iter).map(|(name, _)| name.as_str());
+    let mut unknown: Vec<String> =
+        members.filter(|name| !["apiVersion", "kind", "metadata"].contains(name)).map(str::to_owned).collect();
+    unknown.sort_unstable();
+    unknown
+}
+
 /// Decodes a kind that is not the row's own (Scale, Eviction, TokenRequest, …) by the built-in table.
 pub fn decode_builtin(kind: Kind<'_>, value: &mut Value, source: Option<&[u8]>) -> Result<Vec<String>, String> {
     let table = schema::builtin();
@@ -205,26 +262,27 @@ pub fn decode_builtin(kind: Kind<'_>, value: &mut Value, source: Option<&[u8]>) 
     }
 }
 
+/// The apiVersion and kind of a custom resource, which has no type to fall back on.
+fn own_type(value: &Value, kind: Kind<'_>, source: Option<&[u8]>) -> Result<(String, String), ApiError> {
+    let (version, name) = (value.str_at(&["apiVersion"]), value.str_at(&["kind"]));
+    if !name.is_empty() {
+        return Ok((version.to_owned(), name.to_owned()));
+    }
+    let printed = crate::object::to_vec(value);
+    let text = source.unwrap_or(&printed);
+    Err(ApiError::bad_request(format!(
+        "the object provided is unrecognized (must be of type {}): Object 'Kind' is missing in '{}' ({})",
+        kind.kind,
+        String::from_utf8_lossy(text),
+        excerpt(text)
+    )))
+}
+
 /// Fills in a missing apiVersion or kind; answers both.
-fn complete_type(
-    value: &mut Value,
-    scope: &Scope<'_>,
-    kind: Kind<'_>,
-    api_version: &str,
-) -> Result<(String, String), ApiError> {
-    let Some(map) = value.as_object_mut() else { return Ok((api_version.to_owned(), kind.kind.to_owned())) };
+fn complete_type(value: &mut Value, kind: Kind<'_>, api_version: &str) -> (String, String) {
+    let Some(map) = value.as_object_mut() else { return (api_version.to_owned(), kind.kind.to_owned()) };
     let given = |map: &crate::object::Map, name: &str| map.get(name).and_then(Value::as_str).unwrap_or("").to_owned();
     let (mut version, mut name) = (given(map, "apiVersion"), given(map, "kind"));
-    if scope.resource.typed_items && kind.is_rows(scope) && (name.is_empty() || version.is_empty()) {
-        // Custom resources have no type to fall back on.
-        let shown = String::from_utf8(crate::object::to_vec(value)).unwrap_or_default();
-        let missing = if name.is_empty() { "Kind" } else { "apiVersion" };
-        return Err(if missing == "Kind" {
-            ApiError::bad_request(format!("Object 'Kind' is missing in '{shown}'"))
-        } else {
-            ApiError::bad_request(format!("Object 'apiVersion' is missing in '{shown}'"))
-        });
-    }
     if version.is_empty() {
         version = api_version.to_owned();
     }
@@ -233,7 +291,7 @@ fn complete_type(
     }
     map.insert("apiVersion", version.as_str());
     map.insert("kind", name.as_str());
-    Ok((version, name))
+    (version, name)
 }
 
 enum Mismatch {
@@ -252,11 +310,11 @@ fn check_kind(scope: &Scope<'_>, kind: Kind<'_>, version: &str, name: &str, api_
         return Ok(());
     }
     if scope.resource.typed_items && kind.is_rows(scope) {
-        if version != api_version {
-            return Err(Mismatch::Version);
-        }
-        let message =
-            format!("{name} in version {} cannot be handled as a {}: wrong kind", quote(kind.version), kind.kind);
+        // What is wrong with the kind is for the strategy to say.
+        return Ok(());
+    }
+    if scope.resource.typed_items && scope.is_scale() {
+        let message = "no kind is registered for the type v1.Scale in scheme \"pkg/runtime/scheme.go:111\"";
         return Err(Mismatch::Error(ApiError::bad_request(message)));
     }
     if version.matches('/').count() > 1 {
@@ -267,7 +325,7 @@ fn check_kind(scope: &Scope<'_>, kind: Kind<'_>, version: &str, name: &str, api_
         return Err(Mismatch::Error(ApiError::bad_request(message)));
     }
     let (group, bare) = version.split_once('/').unwrap_or(("", version));
-    if schema::builtin().kind(group, bare, name).is_none() {
+    if schema::builtin().kind(group, bare, name).is_none() && !is_unserved(group, bare, name) {
         let cause = format!(
             "no kind {} is registered for version {} in scheme \"pkg/runtime/scheme.go:111\"",
             quote(name),
@@ -282,6 +340,11 @@ fn check_kind(scope: &Scope<'_>, kind: Kind<'_>, version: &str, name: &str, api_
     let go = |group: &str| group.split('.').next().filter(|it| !it.is_empty()).unwrap_or("core").to_owned();
     let cause = format!("converting ({bare}.{name}) to ({}.{}): unknown conversion", go(kind.group), kind.kind);
     Err(Mismatch::Cause(cause))
+}
+
+/// Kinds of versions that are known but have no types here, since nothing serves them.
+fn is_unserved(group: &str, version: &str, kind: &str) -> bool {
+    (group, version, kind) == ("apiextensions.k8s.io", "v1beta1", "CustomResourceDefinition")
 }
 
 /// Groups whose kinds share an internal type.

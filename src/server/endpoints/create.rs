@@ -40,7 +40,9 @@ impl Endpoints {
         let admission = self.admission_for(cx, scope, Operation::Create, options.dry_run, &value)?;
         admission.mutate(Some(&mut object), None).await?;
         dedup_owner_references(&mut object, &cx.warnings, " after mutating admission happens");
-        scope.resource.convert(&mut object, scope.group_version(), scope.hub())?;
+        if scope.group_version() != scope.hub() {
+            scope.resource.convert(&mut object, scope.group_version(), scope.hub())?;
+        }
         let write = admission.write(scope);
         let stored = scope.store()?.create(object, write, &admission).await?;
         encode::stored_response(cx, scope, accepted, 201, stored)

@@ -240,6 +240,15 @@ fn metadata(page: &Page) -> Map {
     metadata
 }
 
+/// The same for the list itself: that of custom resources always says how it goes on.
+fn own_metadata(scope: &Scope<'_>, page: &Page) -> Map {
+    let mut metadata = metadata(page);
+    if scope.resource.typed_items && page.continue_token.is_empty() {
+        metadata.insert("continue", "");
+    }
+    metadata
+}
+
 /// Writes a page in the accepted form.
 pub(super) async fn answer(
     cx: &Exchange,
@@ -318,7 +327,7 @@ fn whole(scope: &Scope<'_>, page: &Page) -> Result<Value, ApiError> {
             Ok(object)
         })
         .collect();
-    Ok(list_value(scope, metadata(page), items?))
+    Ok(list_value(scope, own_metadata(scope, page), items?))
 }
 
 /// A list of objects that are nowhere stored.

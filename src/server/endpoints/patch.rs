@@ -15,8 +15,9 @@ use super::{
 use crate::{
     admission::Operation,
     api::{ApiError, ErrorList, FieldError, Meta, Path, clock, duration::parse_time},
-    object::{Map, Value, parse_reporting_duplicates, yaml},
+    object::{Key, Map, Value, parse_reporting_duplicates, to_string, yaml},
     schema::{
+        self,
         ownership::{ApplyContext, apply},
         patch::{
             JsonPatch, Opened, convert_types, go_print, merge_patch, parse_merge_patch, parse_strategic_patch,
@@ -136,15 +137,7 @@ impl<'a> Patch<'a> {
             }
             Language::Apply => {
                 let (config, problems) = read_config(&bytes)?;
-                match options.field_validation {
-                    FieldValidation::Strict if !problems.is_empty() => {
-                        let text = format!("error strict decoding patch: {}", problems.join(", "));
-                        return Err(ApiError::bad_request(text));
-                    }
-                    FieldValidation::Warn => warnings.extend(problems),
-                    _ => {}
-                }
-                Ok((Change::Apply(config), Vec::new()))
+                Ok((Change::Apply(config), problems))
             }
         };
         let (change, problems) = match read {
@@ -180,9 +173,11 @@ impl<'a> Patch<'a> {
             Change::Apply(_) => return Err(ApiError::internal("an apply is not a patch of text")),
         };
         let before = new.clone();
+        let custom = scope.resource.typed_items && !scope.is_scale();
         let refuse = |cause: &str| {
             let field = Path::new("patch");
-            let error = FieldError::invalid(&field, shown(&before), cause);
+            let text = if custom { to_string(&sorted(&before)) } else { shown(&before) };
+            let error = FieldError::invalid(&field, text, cause);
             ApiError::invalid("", "", "", &ErrorList::from_iter([error]))
         };
         let refuse_plain = |cause: &str| refuse(cause);
@@ -196,7 +191,7 @@ impl<'a> Patch<'a> {
         self.complete_type(&mut new).map_err(|cause| refuse_plain(&cause))?;
         let unknown = converted.and_then(|()| self.decode(&mut new)).map_err(|cause| refuse_plain(&cause))?;
         let mut problems = self.problems.clone();
-        problems.extend(unknown);
+        problems.extend(schema::strict_errors(unknown, Vec::new(), None));
         match self.options.field_validation {
             FieldValidation::Strict if !problems.is_empty() => {
                 return Err(refuse(&format!("strict decoding error: {}", problems.join(", "))));
@@ -244,6 +239,11 @@ impl<'a> Patch<'a> {
     /// What decoding says of the other kind.
     fn complete_type(&self, new: &mut Value) -> Result<(), String> {
         let kind = self.kind();
+        if self.scope.resource.typed_items && !self.scope.is_scale() {
+            // What a custom resource says that it is, is judged later.
+            let missing = || format!("Object 'Kind' is missing in '{}'", to_string(&sorted(new)));
+            return if new.str_at(&["kind"]).is_empty() { Err(missing()) } else { Ok(()) };
+        }
         let expected = (kind.api_version(), kind.kind);
         let strategic = matches!(self.change, Ok(Change::Strategic(_)));
         let given = |name: &str, expected: &str| match new.str_at(&[name]) {
@@ -318,7 +318,10 @@ impl<'a> Patch<'a> {
         }
         let (table, ty) = self.typed()?;
         let finish = |mut object: Value| {
-            self.decode(&mut object)?;
+            match self.scope.is_scale() {
+                true => drop(self.decode(&mut object)?),
+                false => self.scope.version.schema.decode_applied(&mut object)?,
+            }
             self.default(&mut object);
             Ok(object)
         };
@@ -343,9 +346,31 @@ impl<'a> Patch<'a> {
             };
             apply(table, ty, old, &config, &context)
         })?;
+        // What is wrong with the text comes after what is wrong with the object.
+        match self.options.field_validation {
+            FieldValidation::Strict if !self.problems.is_empty() => {
+                let text = format!("error strict decoding patch: {}", self.problems.join(", "));
+                return Err(ApiError::bad_request(text));
+            }
+            FieldValidation::Warn => self.warnings.extend(self.problems.clone()),
+            _ => {}
+        }
         let Some(mut object) = result else { return Ok(None) };
         self.settle_identity(&mut object)?;
         Ok(Some(object))
+    }
+}
+
+/// An object with its members in alphabetical order, as Go prints a map.
+fn sorted(value: &Value) -> Value {
+    match value {
+        Value::Object(map) => {
+            let mut members: Vec<(Key, Value)> = map.iter().map(|(name, it)| (name.clone(), sorted(it))).collect();
+            members.sort_by(|a, b| a.0.as_str().cmp(b.0.as_str()));
+            Value::Object(members.into_iter().collect())
+        }
+        Value::Array(items) => Value::Array(items.iter().map(sorted).collect()),
+        other => other.clone(),
     }
 }
 

@@ -132,7 +132,8 @@ pub fn write_into(scope: &Scope<'_>, object: &Value, scale: &Value) -> Result<Va
     }
     for (name, value) in [("resourceVersion", meta.resource_version()), ("uid", meta.uid())] {
         if let Some(metadata) = new.get_mut("metadata").and_then(Value::as_object_mut) {
-            if value.is_empty() && name == "resourceVersion" {
+            // The Scale of a custom resource that names no version is one of the version it was made from.
+            if value.is_empty() && name == "resourceVersion" && paths.default_replicas.is_some() {
                 metadata.remove(name);
             } else if !value.is_empty() {
                 metadata.insert(name, value);

@@ -35,10 +35,13 @@ impl<'a> Scope<'a> {
         let resource = &*row.resource;
         let subresource = match info.subresource.as_str() {
             "" => None,
-            name => Some(version.subresource(name).ok_or_else(unknown_resource)?),
+            name => Some(version.subresource(name).ok_or_else(|| match resource.typed_items {
+                true => ApiError::not_found(resource.group_resource(), info.parts.get(1).map_or("", String::as_str)),
+                false => unknown_resource(),
+            })?),
         };
         let streams = subresource.is_some_and(|it| matches!(it.behaviour, SubresourceBehaviour::Connect(_)));
-        if info.parts.len() > 3 && !streams {
+        if info.parts.len() > 3 && !streams && !resource.typed_items {
             return Err(unknown_resource());
         }
         // `namespaces/x` has itself as its namespace; other cluster-scoped resources have no such routes.
@@ -59,6 +62,9 @@ impl<'a> Scope<'a> {
     /// # Errors
     /// The router's 405.
     pub fn verb(&self, method: &Method) -> Result<Verb, ApiError> {
+        if self.resource.typed_items {
+            return self.custom_verb();
+        }
         let collection = self.name.is_empty();
         let verb = match (self.info.verb.as_str(), collection) {
             ("watch", _) if *method == Method::GET => Verb::Watch,
@@ -84,6 +90,18 @@ impl<'a> Scope<'a> {
         };
         if *method == Method::HEAD || !(possible && allowed) {
             return Err(method_not_allowed());
+        }
+        Ok(verb)
+    }
+
+    /// The handler of custom resources looks at the verb alone.
+    fn custom_verb(&self) -> Result<Verb, ApiError> {
+        let asked = self.info.verb.as_str();
+        let verb = Verb::ALL.into_iter().find(|verb| verb.as_str() == asked);
+        let refused = || ApiError::method_not_supported(self.gr(), asked);
+        let verb = verb.filter(|verb| self.verbs().has(*verb)).ok_or_else(refused)?;
+        if self.name.is_empty() && matches!(verb, Verb::Get | Verb::Update | Verb::Patch | Verb::Delete) {
+            return Err(ApiError::bad_request("name must be provided"));
         }
         Ok(verb)
     }

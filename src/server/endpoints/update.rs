@@ -170,7 +170,9 @@ impl Wanted<'_> {
         }
         self.admission.mutate(Some(&mut object), live.as_ref()).await?;
         dedup_owner_references(&mut object, self.warnings, " after mutating admission happens");
-        scope.resource.convert(&mut object, scope.group_version(), scope.hub())?;
+        if scope.group_version() != scope.hub() {
+            scope.resource.convert(&mut object, scope.group_version(), scope.hub())?;
+        }
         Ok(object)
     }
 

@@ -6,6 +6,9 @@ mod schema_rules;
 mod strategy;
 mod validation;
 
+#[cfg(test)]
+mod tests;
+
 use std::sync::Arc;
 
 use crate::{

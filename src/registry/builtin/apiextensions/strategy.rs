@@ -76,6 +76,23 @@ fn walk(crd: &Value, visit: &dyn Fn(&Value)) {
     }
 }
 
+/// The name has to be made of plural and group. What is wrong with that stands beside what else is wrong with the name.
+fn demand_name(new: &Value, errors: &mut ErrorList) {
+    let wanted = format!("{}.{}", new.str_at(&["spec", "names", "plural"]), new.str_at(&["spec", "group"]));
+    let metadata = Path::new("metadata");
+    let mut at = 0;
+    for member in ["generateName", "name"] {
+        let (given, path) = (new.str_at(&["metadata", member]), metadata.child(member));
+        let field = path.to_string();
+        let last = errors.iter().rposition(|error| error.field == field);
+        at = last.map_or(at, |last| last + 1);
+        if !given.is_empty() && given != wanted {
+            errors.insert(at, FieldError::invalid(&path, given, r#"must be spec.names.plural+"."+spec.group"#));
+            at += 1;
+        }
+    }
+}
+
 impl Strategy for DefinitionStrategy {
     fn prepare_for_create(&self, _cx: &StrategyContext<'_>, new: &mut Value) {
         new.set(&["status"], empty_status());
@@ -84,19 +101,7 @@ impl Strategy for DefinitionStrategy {
     }
 
     fn validate_create(&self, _cx: &StrategyContext<'_>, new: &Value, errors: &mut ErrorList) {
-        let name = Meta::of(new).name();
-        let wanted = format!("{}.{}", new.str_at(&["spec", "names", "plural"]), new.str_at(&["spec", "group"]));
-        if name != wanted && !name.is_empty() {
-            let metadata = Path::new("metadata");
-            let why = r#"must be spec.names.plural+"."+spec.group"#;
-            // It belongs with what is wrong with the name itself, which comes first in the metadata.
-            let own = |error: &FieldError| matches!(error.field.as_str(), "metadata.name" | "metadata.generateName");
-            let mut all: Vec<FieldError> = errors.iter().cloned().collect();
-            let at = all.iter().rposition(own).map_or(0, |at| at + 1);
-            all.insert(at, FieldError::invalid(&metadata.child("name"), name, why));
-            errors.retain(|_| false);
-            errors.extend(all);
-        }
+        demand_name(new, errors);
         validation::validate_create(new, errors);
     }
 

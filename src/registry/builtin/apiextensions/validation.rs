@@ -13,7 +13,7 @@ use crate::{
         field::is_printable,
         names::{is_dns1035_label, is_dns1123_subdomain},
     },
-    object::Value,
+    object::{Value, to_string},
     registry::{
         dynamic::{definition, embedded_meta},
         validation::webhook,
@@ -387,7 +387,9 @@ impl Judge<'_> {
 fn deprecation(version: &Value, path: &Path<'_>, errors: &mut ErrorList) {
     let Some(text) = version.get("deprecationWarning").and_then(Value::as_str) else { return };
     let path = path.child("deprecationWarning");
-    let mut refuse = |why: &str| errors.push(FieldError::invalid(&path, text, why));
+    // A pointer's value is shown as JSON.
+    let shown = to_string(&text.into());
+    let mut refuse = |why: &str| errors.push(FieldError::invalid_shown(&path, shown.as_str(), why));
     if !version.bool_at(&["deprecated"]) {
         return refuse("can only be set for deprecated versions");
     }
@@ -590,19 +592,25 @@ fn stored_versions(crd: &Value, errors: &mut ErrorList) {
         return errors.push(FieldError::invalid_ref(&path, shown, "must have at least one stored version"));
     }
     let versions = definition::versions(crd);
-    for version in versions.iter().filter(|version| version.bool_at(&["storage"])) {
+    // Each is found once, as upstream strikes it off its list.
+    let mut left: Vec<(usize, &str)> = Vec::new();
+    for (at, name) in stored.iter().enumerate().filter_map(|(at, it)| Some((at, it.as_str()?))) {
+        left.retain(|(_, known)| *known != name);
+        left.push((at, name));
+    }
+    for version in versions {
         let name = version.str_at(&["name"]);
-        if !stored.iter().any(|it| it.as_str() == Some(name)) {
+        let before = left.len();
+        left.retain(|(_, known)| *known != name);
+        if version.bool_at(&["storage"]) && left.len() == before {
             errors.push(FieldError::invalid_ref(&path, shown, &format!("must have the storage version {name}")));
         }
     }
-    for (at, name) in stored.iter().enumerate().filter_map(|(at, it)| Some((at, it.as_str()?))) {
-        if !versions.iter().any(|version| version.str_at(&["name"]) == name) {
-            let why = format!(
-                "missing from spec.versions; {name} was previously a storage version, and must remain in spec.versions until a storage migration ensures no data remains persisted in {name} and removes {name} from status.storedVersions"
-            );
-            errors.push(FieldError::invalid(&path.index(at), name, &why));
-        }
+    for (at, name) in left {
+        let why = format!(
+            "missing from spec.versions; {name} was previously a storage version, and must remain in spec.versions until a storage migration ensures no data remains persisted in {name} and removes {name} from status.storedVersions"
+        );
+        errors.push(FieldError::invalid(&path.index(at), name, &why));
     }
 }
 

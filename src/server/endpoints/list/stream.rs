@@ -7,7 +7,7 @@ use bytes::Bytes;
 use flate2::write::GzEncoder;
 use futures_util::{StreamExt, stream};
 
-use super::{METADATA_LIST, Page, metadata};
+use super::{METADATA_LIST, Page, metadata, own_metadata};
 use crate::{
     api::ApiError,
     codec::{Format, protobuf},
@@ -155,7 +155,8 @@ pub(super) async fn answer(cx: &Exchange, scope: &Scope<'_>, form: Form, page: P
         // Making many of them is work; others get their turn.
         tokio::task::coop::consume_budget().await;
     }
-    let mut out = form.head(scope, metadata(&page), &items)?;
+    let metadata = if matches!(form, Form::Json) { own_metadata(scope, &page) } else { metadata(&page) };
+    let mut out = form.head(scope, metadata, &items)?;
     let media_type = form.media_type();
     let mut pieces = Pieces { items: items.into_iter(), form, first: true, done: false };
     pieces.fill(&mut out, GZIP_FROM + 1);
