@@ -129,7 +129,8 @@ fn matches(clause: &Clause<'_>, format: Format) -> bool {
 fn meet(clause: &Clause<'_>, format: Format, offer: Offer) -> Option<Accepted> {
     let param = |name: &str| clause.params.iter().rev().find(|(key, _)| *key == name).map(|(_, value)| *value);
     match param("stream") {
-        Some("watch") if offer.stream => {}
+        // Resources know of this stream even where they do not send it.
+        Some("watch") if offer.metadata => {}
         None | Some("") => {}
         Some(_) => return None,
     }

@@ -246,6 +246,10 @@ fn unknown_elsewhere(scope: &Scope<'_>, version: &str, value: &Value) -> Vec<Str
     if let Some(other) = scope.resource.versions.iter().find(|other| &*other.group_version == version) {
         return other.schema.decode(&mut value.clone(), None).unwrap_or_default();
     }
+    let group = version.split_once('/').map(|(group, _)| group);
+    if group != Some(&*scope.resource.group) || value.str_at(&["kind"]) != &*scope.resource.kind {
+        return Vec::new();
+    }
     let members = value.as_object().into_iter().flat_map(crate::object::Map::iter).map(|(name, _)| name.as_str());
     let mut unknown: Vec<String> =
         members.filter(|name| !["apiVersion", "kind", "metadata"].contains(name)).map(str::to_owned).collect();

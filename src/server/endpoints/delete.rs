@@ -58,7 +58,8 @@ impl Endpoints {
         let options = ListOptions::decode(&cx.query, false)?;
         let selectors = Selectors::parse(scope, &options.label_selector, &options.field_selector)?;
         let accepted = encode::accepted(cx, scope, false)?;
-        let deletion = read_options(cx, scope).await?;
+        let mut deletion = read_options(cx, scope).await?;
+        deletion.options.in_collection = true;
         let page = list::read_page(scope, &options, &selectors).await?;
         let cx = &*cx;
         for batch in page.items.chunks(WORKERS) {
