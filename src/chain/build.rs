@@ -19,11 +19,7 @@ use super::{
 use crate::{
     admission,
     auth::{self, authn::Authenticators, authz::Union, impersonation::Impersonator},
-    options::{
-        ValidatedOptions,
-        completed::{Authentication, RuntimeConfig},
-        show_flags,
-    },
+    options::{ValidatedOptions, completed::Authentication, show_flags},
     registry::{
         builtin::{
             self, Wiring,
@@ -147,30 +143,10 @@ fn authenticators(options: &Authentication, own_ca: Option<&str>) -> Result<Auth
         .map_err(|bad| BuildError { key: bad.key, reason: bad.error.to_string() })
 }
 
-/// Which built-in resources are served, as `--runtime-config` says: `api/all`, then `api/ga|beta|alpha`, then versions,
-/// then resources; the narrower word wins.
-fn serves(config: &RuntimeConfig, group: &str, version: &str, plural: &str, default: bool) -> bool {
-    let group_version = if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") };
-    let level = if version.contains("alpha") {
-        "api/alpha"
-    } else if version.contains("beta") {
-        "api/beta"
-    } else {
-        "api/ga"
-    };
-    let said = |key: &str| config.entries.get(key).copied();
-    said(&format!("{group_version}/{plural}"))
-        .or_else(|| said(&group_version))
-        .or_else(|| said(&format!("/{group_version}")))
-        .or_else(|| said(level))
-        .or_else(|| said("api/all"))
-        .unwrap_or(default)
-}
-
 /// The built-in groups and versions that are served.
 pub fn group_versions(options: &ValidatedOptions) -> Vec<(String, String)> {
     let config = &options.api.runtime_config;
-    builtin::group_versions(&|group, version, plural, default| serves(config, group, version, plural, default))
+    builtin::group_versions(&|group, version, plural, default| config.resource_enabled(group, version, plural, default))
 }
 
 const EXTENSIONS: &str = "apiextensions.k8s.io";
@@ -184,7 +160,7 @@ fn rows_of(
     mine: impl Fn(&str) -> bool,
 ) -> Catalog {
     let wanted = |group: &str, version: &str, plural: &str, default: bool| {
-        mine(group) && serves(&options.api.runtime_config, group, version, plural, default)
+        mine(group) && options.api.runtime_config.resource_enabled(group, version, plural, default)
     };
     let rows = builtin::rows(&config.wiring, &wanted);
     Catalog::new(rows.into_iter().map(|resource| Arc::new(row(shared, resource))))
