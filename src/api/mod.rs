@@ -5,6 +5,7 @@ pub mod duration;
 pub mod field;
 pub mod fields;
 pub mod go_url;
+pub mod hex;
 pub mod intstr;
 pub mod ip;
 pub mod labels;

@@ -13,6 +13,7 @@ use base64::{
 };
 
 use crate::{
+    api::hex,
     object::{Key, MAX_DEPTH, Map, Value},
     schema::{Scalar, Shape, Table, Type, TypeId, go_base64},
 };
@@ -331,7 +332,7 @@ impl<'a> Reader<'a> {
                 Ok(Value::Str(match tag {
                     LATER_BASE64URL => URL_SAFE_NO_PAD.encode(bytes),
                     LATER_BASE64 => STANDARD.encode(bytes),
-                    _ => bytes.iter().map(|byte| format!("{byte:02x}")).collect(),
+                    _ => hex::encode(&bytes),
                 }))
             }
             _ => self.value(depth + 1),
@@ -393,24 +394,10 @@ mod tests {
         schema::{builtin, decode as decode_tree, vectors},
     };
 
-    fn unhex(text: &str) -> Vec<u8> {
-        let digit = |it: u8| (it as char).to_digit(16).unwrap() as u8;
-        text.as_bytes().chunks(2).map(|pair| digit(pair[0]) << 4 | digit(pair[1])).collect()
-    }
-
-    fn hex(bytes: &[u8]) -> String {
-        bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-    }
-
     fn cases() -> Vec<(String, TypeId, Value)> {
-        let cases = vectors::read("vectors/cbor.json");
+        let cases = vectors::typed("vectors/cbor.json");
         assert!(cases.len() > 700);
-        let named = cases.into_iter().map(|case| {
-            let (group, version, kind) = vectors::split_kind(case.str_at(&["kind"]));
-            let ty = builtin().kind(group, version, kind).unwrap_or(TypeId::ANY);
-            (format!("{} {}", case.str_at(&["kind"]), case.str_at(&["case"])), ty, case)
-        });
-        named.collect()
+        cases.into_iter().map(|(name, ty, case)| (name, ty.unwrap_or(TypeId::ANY), case)).collect()
     }
 
     #[test]
@@ -420,14 +407,14 @@ mod tests {
                 // Whole numbers are integers in a tree; upstream was given them as floats.
                 continue;
             }
-            assert_eq!(hex(&encode(builtin(), ty, case.get("json").unwrap())), case.str_at(&["hex"]), "{name}");
+            assert_eq!(hex::encode(&encode(builtin(), ty, case.get("json").unwrap())), case.str_at(&["hex"]), "{name}");
         }
     }
 
     #[test]
     fn bytes_become_the_tree_upstream_prints() {
         for (name, ty, case) in cases() {
-            let mut value = decode(&unhex(case.str_at(&["hex"]))).unwrap();
+            let mut value = decode(&hex::decode(case.str_at(&["hex"]))).unwrap();
             if ty != TypeId::ANY {
                 assert_eq!(decode_tree(builtin(), ty, &mut value, None), Ok(Vec::new()), "{name}");
             }
@@ -451,14 +438,14 @@ mod tests {
         ] {
             let mut out = Vec::new();
             write_float(&mut out, it);
-            assert_eq!(hex(&out), bytes, "{it}");
+            assert_eq!(hex::encode(&out), bytes, "{it}");
             assert_eq!(decode(&out), Ok(Value::Float(it)), "{it}");
         }
     }
 
     #[test]
     fn what_json_has_no_word_for_is_refused() {
-        let refused = |text: &str| decode(&unhex(text)).unwrap_err().to_string();
+        let refused = |text: &str| decode(&hex::decode(text)).unwrap_err().to_string();
         assert_eq!(refused(""), "unexpected EOF");
         assert_eq!(refused("a1"), "unexpected EOF");
         assert_eq!(refused("0000"), "cbor: 1 bytes of extraneous data starting at index 1");
@@ -474,7 +461,7 @@ mod tests {
     #[test]
     fn open_sequences_are_read() {
         // {_ (_ "a" "b"): [_ 1, (_ h'c3' h'a9')]}
-        let value = decode(&unhex("bf7f61616162ff9f015f41c341a9ffffff")).unwrap();
+        let value = decode(&hex::decode("bf7f61616162ff9f015f41c341a9ffffff")).unwrap();
         assert_eq!(to_string(&value), r#"{"ab":[1,"é"]}"#);
     }
 }

@@ -17,6 +17,7 @@ use super::{
     problem::{KeyPath, Origin, Problem, Warning},
     raw::RawOptions,
 };
+use crate::api::hex;
 
 /// Options that passed every check. Cheap to clone, never changed, equal only if every option and the contents of
 /// every referenced file are equal; where they were written does not count.
@@ -66,7 +67,8 @@ impl CompletedOptions {
             in_reading_order(&mut problems);
             return Err(Problems { list: problems, warnings, watch });
         }
-        let files = files.into_iter().map(|(path, bytes)| (path, hex(digest(&SHA256, &bytes).as_ref()))).collect();
+        let files =
+            files.into_iter().map(|(path, bytes)| (path, hex::encode(digest(&SHA256, &bytes).as_ref()))).collect();
         let hash = hash(&raw, &files);
         Ok(ValidatedOptions(Arc::new(Heart { sections, raw, origins, files, warnings, watch, hash })))
     }
@@ -151,17 +153,10 @@ fn hash(raw: &RawOptions, files: &BTreeMap<PathBuf, String>) -> String {
     // serde_json keeps keys of structs in declaration order and of maps sorted, so the text is the same each time.
     let mut text = serde_json::to_string(raw).unwrap_or_default();
     for entry in raw.authentication.tokens.iter().flatten() {
-        let _ = write!(text, "\n{}", hex(digest(&SHA256, entry.token.reveal().as_bytes()).as_ref()));
+        let _ = write!(text, "\n{}", hex::encode(digest(&SHA256, entry.token.reveal().as_bytes()).as_ref()));
     }
     for (key, path) in file_references(raw) {
         let _ = write!(text, "\n{key} {}", files.get(&path).map_or("", String::as_str));
     }
-    hex(digest(&SHA256, text.as_bytes()).as_ref())
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
+    hex::encode(digest(&SHA256, text.as_bytes()).as_ref())
 }

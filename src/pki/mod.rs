@@ -29,13 +29,3 @@ pub fn provider() -> Arc<CryptoProvider> {
         LazyLock::new(|| Arc::new(rustls::crypto::aws_lc_rs::default_provider()));
     PROVIDER.clone()
 }
-
-/// Lower-case hex.
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
-        for nibble in [byte >> 4, byte & 15] {
-            text.push(char::from_digit(nibble.into(), 16).unwrap_or('0'));
-        }
-        text
-    })
-}

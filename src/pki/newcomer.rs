@@ -24,6 +24,7 @@ use rcgen::{
 use x509_parser::prelude::{FromDer, X509Certificate};
 
 use super::{PkiError, pair, trust};
+use crate::api::hex;
 
 const DAY: Duration = Duration::from_secs(86_400);
 const AUTHORITY_LIFE: Duration = Duration::from_secs(3650 * 86_400);
@@ -215,7 +216,7 @@ impl Authority {
         let mut params = CertificateParams::default();
         // A name of its own, so that two authorities are never taken for one another in a bundle.
         let number = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, key.public_key_raw());
-        let number = super::hex(number.as_ref().get(..4).unwrap_or_default());
+        let number = hex::encode(number.as_ref().get(..4).unwrap_or_default());
         params.distinguished_name.push(DnType::CommonName, format!("kenter-ca-{number}"));
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         params.key_usages =

@@ -21,7 +21,8 @@ use rustls::{
 use rustls_pki_types::{CertificateDer, UnixTime, pem::PemObject};
 use x509_parser::prelude::{FromDer, X509Certificate};
 
-use super::{PkiError, hex, provider};
+use super::{PkiError, provider};
+use crate::api::hex;
 
 /// The subject attribute that carries a user's UID (apiserver `pkg/authentication/request/x509`).
 const UID_ATTRIBUTE: &str = "1.3.6.1.4.1.57683.2";
@@ -65,7 +66,7 @@ pub fn parse_client_identity(certificate: &CertificateDer<'_>) -> Result<ClientI
         organizations,
         uids,
         alternative_names: alternative_names(&parsed),
-        fingerprint: hex(aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, certificate).as_ref()),
+        fingerprint: hex::encode(aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, certificate).as_ref()),
         not_before: time(parsed.validity().not_before.timestamp()),
         not_after: time(parsed.validity().not_after.timestamp()),
         identifier: identifier(&parsed),

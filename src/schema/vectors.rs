@@ -1,5 +1,6 @@
 //! Vectors out of the real code, as tests use them.
 
+use super::{TypeId, builtin};
 use crate::object::{self, Value};
 
 /// Reads `tests/data/<name>`, a list of objects.
@@ -17,4 +18,14 @@ pub fn split_kind(kind: &str) -> (&str, &str, &str) {
     let (group_version, kind) = kind.rsplit_once('/').unwrap();
     let (group, version) = group_version.rsplit_once('/').unwrap_or(("", group_version));
     (group, version, kind)
+}
+
+/// Cases that have a `kind` and a `case`: a name for messages, the kind's type where it is built in, and the case.
+pub fn typed(name: &str) -> Vec<(String, Option<TypeId>, Value)> {
+    let named = read(name).into_iter().map(|case| {
+        let (group, version, kind) = split_kind(case.str_at(&["kind"]));
+        let ty = builtin().kind(group, version, kind);
+        (format!("{} {}", case.str_at(&["kind"]), case.str_at(&["case"])), ty, case)
+    });
+    named.collect()
 }

@@ -1,28 +1,15 @@
 use super::*;
 use crate::schema::TypeId;
 use crate::{
+    api::hex,
     object::{Value, to_string},
     schema::{builtin, decode as decode_tree, vectors},
 };
 
-fn unhex(text: &str) -> Vec<u8> {
-    let digit = |it: u8| (it as char).to_digit(16).unwrap() as u8;
-    text.as_bytes().chunks(2).map(|pair| digit(pair[0]) << 4 | digit(pair[1])).collect()
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
 fn cases() -> Vec<(String, TypeId, Value)> {
-    let cases = vectors::read("vectors/protobuf.json");
+    let cases = vectors::typed("vectors/protobuf.json");
     assert!(cases.len() > 600);
-    let named = cases.into_iter().map(|case| {
-        let (group, version, kind) = vectors::split_kind(case.str_at(&["kind"]));
-        let ty = builtin().kind(group, version, kind).unwrap();
-        (format!("{} {}", case.str_at(&["kind"]), case.str_at(&["case"])), ty, case)
-    });
-    named.collect()
+    cases.into_iter().map(|(name, ty, case)| (name, ty.unwrap(), case)).collect()
 }
 
 #[test]
@@ -38,14 +25,14 @@ fn trees_become_the_bytes_upstream_writes() {
             assert_eq!(bytes.len() * 2, case.str_at(&["hex"]).len());
             continue;
         }
-        assert_eq!(hex(&bytes), case.str_at(&["hex"]), "{name}");
+        assert_eq!(hex::encode(&bytes), case.str_at(&["hex"]), "{name}");
     }
 }
 
 #[test]
 fn bytes_become_the_tree_upstream_prints() {
     for (name, ty, case) in cases() {
-        let bytes = unhex(case.str_at(&["hex"]));
+        let bytes = hex::decode(case.str_at(&["hex"]));
         let envelope = open(&bytes).unwrap();
         let value = decode_object(builtin(), ty, &envelope).unwrap();
         let expected = case.get("json_decoded").or(case.get("json")).unwrap();
@@ -60,7 +47,7 @@ fn bytes_become_the_tree_upstream_prints() {
 #[test]
 fn decoded_trees_need_no_further_decoding() {
     for (name, ty, case) in cases() {
-        let bytes = unhex(case.str_at(&["hex"]));
+        let bytes = hex::decode(case.str_at(&["hex"]));
         let value = decode_object(builtin(), ty, &open(&bytes).unwrap()).unwrap();
         let mut again = value.clone();
         assert_eq!(decode_tree(builtin(), ty, &mut again, None), Ok(Vec::new()), "{name}");
@@ -78,13 +65,13 @@ fn a_list_is_its_items_one_after_the_other() {
         append_list_item(&mut raw, &encode_body(builtin(), item, config_map).unwrap());
     }
     let list = wrap("v1", "ConfigMapList", &raw);
-    assert_eq!(hex(&list), case.str_at(&["hex"]), "{name}");
+    assert_eq!(hex::encode(&list), case.str_at(&["hex"]), "{name}");
     assert_eq!(decode_object(builtin(), ty, &open(&list).unwrap()).unwrap(), *json);
 }
 
 #[test]
 fn a_watch_event_is_framed_by_its_length() {
-    assert_eq!(hex(&watch_event("ADDED", b"x")), "0000000c0a0541444445441203 0a0178".replace(' ', ""));
+    assert_eq!(hex::encode(&watch_event("ADDED", b"x")), "0000000c0a0541444445441203 0a0178".replace(' ', ""));
 }
 
 #[test]
@@ -103,7 +90,7 @@ fn envelopes_that_are_none_are_refused_in_upstreams_words() {
 #[test]
 fn every_truncation_is_an_error_or_a_shorter_object_and_never_a_panic() {
     for (_, ty, case) in cases().into_iter().filter(|(name, ..)| name.ends_with("full")).step_by(13) {
-        let bytes = unhex(case.str_at(&["hex"]));
+        let bytes = hex::decode(case.str_at(&["hex"]));
         let step = bytes.len() / 200 + 1;
         for end in (0..bytes.len()).step_by(step) {
             if let Ok(envelope) = open(&bytes[..end]) {

@@ -2,7 +2,7 @@
 
 use super::{Scope, options::FieldValidation};
 use crate::{
-    api::{ApiError, field::quote},
+    api::{ApiError, field::quote, hex},
     codec::{self, Format},
     object::{Value, parse_reporting_duplicates, yaml},
     schema,
@@ -111,11 +111,8 @@ fn excerpt(bytes: &[u8]) -> String {
         return "<empty>".into();
     }
     let head = bytes.get(..SHOWN).unwrap_or(bytes);
-    let mut shown = if bytes.first() == Some(&b'{') {
-        String::from_utf8_lossy(head).into_owned()
-    } else {
-        head.iter().map(|byte| format!("{byte:02x}")).collect()
-    };
+    let mut shown =
+        if bytes.first() == Some(&b'{') { String::from_utf8_lossy(head).into_owned() } else { hex::encode(head) };
     if bytes.len() > SHOWN {
         shown.push_str(" ...");
     }
