@@ -272,10 +272,6 @@ impl Selector {
         !self.nothing && self.requirements.is_empty()
     }
 
-    pub fn is_nothing(&self) -> bool {
-        self.nothing
-    }
-
     /// Sorted by key.
     pub fn requirements(&self) -> &[Requirement] {
         &self.requirements

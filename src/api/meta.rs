@@ -79,16 +79,8 @@ impl<'a> Meta<'a> {
         parse_time(self.text("creationTimestamp")).ok()
     }
 
-    pub fn deletion_timestamp(self) -> Option<Timestamp> {
-        parse_time(self.text("deletionTimestamp")).ok()
-    }
-
     pub fn is_being_deleted(self) -> bool {
         !self.text("deletionTimestamp").is_empty()
-    }
-
-    pub fn deletion_grace_period_seconds(self) -> Option<i64> {
-        self.get("deletionGracePeriodSeconds").and_then(Value::as_i64)
     }
 
     pub fn labels(self) -> Option<&'a Map> {
@@ -207,24 +199,8 @@ impl<'a> MetaMut<'a> {
         self.put(key, (!text.is_empty()).then(|| text.into()))
     }
 
-    pub fn set_name(&mut self, name: &str) -> &mut Self {
-        self.put_text("name", name)
-    }
-
-    pub fn set_generate_name(&mut self, prefix: &str) -> &mut Self {
-        self.put_text("generateName", prefix)
-    }
-
-    pub fn set_namespace(&mut self, namespace: &str) -> &mut Self {
-        self.put_text("namespace", namespace)
-    }
-
     pub fn set_uid(&mut self, uid: &str) -> &mut Self {
         self.put_text("uid", uid)
-    }
-
-    pub fn set_resource_version(&mut self, version: &str) -> &mut Self {
-        self.put_text("resourceVersion", version)
     }
 
     /// 0 leaves it out.
@@ -240,17 +216,9 @@ impl<'a> MetaMut<'a> {
         self.put("deletionTimestamp", at.map(|it| format_time(it).into()))
     }
 
-    pub fn set_deletion_grace_period_seconds(&mut self, seconds: Option<i64>) -> &mut Self {
-        self.put("deletionGracePeriodSeconds", seconds.map(Value::Int))
-    }
-
     /// An empty list leaves it out.
     pub fn set_finalizers(&mut self, names: Vec<String>) -> &mut Self {
         self.put("finalizers", (!names.is_empty()).then(|| names.into()))
-    }
-
-    pub fn set_owner_references(&mut self, references: Vec<Value>) -> &mut Self {
-        self.put("ownerReferences", (!references.is_empty()).then_some(Value::Array(references)))
     }
 
     pub fn set_managed_fields(&mut self, entries: Vec<Value>) -> &mut Self {
@@ -259,10 +227,6 @@ impl<'a> MetaMut<'a> {
 
     pub fn set_label(&mut self, key: &str, value: &str) -> &mut Self {
         self.member("labels", key, value)
-    }
-
-    pub fn set_annotation(&mut self, key: &str, value: &str) -> &mut Self {
-        self.member("annotations", key, value)
     }
 
     fn member(&mut self, map: &'static str, key: &str, value: &str) -> &mut Self {

@@ -137,14 +137,6 @@ impl Stack {
         cx.max_body_bytes = self.max_body_bytes;
         Next { layers: &self.layers, end: &*self.end }.run(&mut cx).await
     }
-
-    /// A request of the server itself: through the whole stack like any other, with its user decided.
-    pub async fn run_as(&self, request: Request, user: Arc<crate::auth::user::UserInfo>) -> Response {
-        let mut cx = Exchange::new(request);
-        cx.max_body_bytes = self.max_body_bytes;
-        cx.user = Some(user);
-        Next { layers: &self.layers, end: &*self.end }.run(&mut cx).await
-    }
 }
 
 /// A stack as the listener sees it.

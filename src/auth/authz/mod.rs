@@ -95,9 +95,6 @@ impl Decision {
     pub fn allow(reason: impl Into<String>) -> Self {
         Self { verdict: Verdict::Allow, reason: reason.into(), error: None }
     }
-    pub fn deny(reason: impl Into<String>) -> Self {
-        Self { verdict: Verdict::Deny, reason: reason.into(), error: None }
-    }
     pub fn no_opinion(reason: impl Into<String>) -> Self {
         Self { verdict: Verdict::NoOpinion, reason: reason.into(), error: None }
     }

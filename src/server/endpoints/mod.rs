@@ -21,8 +21,6 @@ mod watch;
 
 use std::{sync::Arc, time::Duration};
 
-use ::http::Method;
-
 pub use scope::Scope;
 
 use super::{
@@ -132,9 +130,4 @@ pub fn unknown_resource() -> ApiError {
 pub fn method_not_allowed() -> ApiError {
     ApiError::new(405, Reason::MethodNotAllowed, "the server does not allow this method on the requested resource")
         .with_details(Default::default())
-}
-
-/// Whether the method carries a body that is read.
-pub fn has_body(method: &Method) -> bool {
-    matches!(*method, Method::POST | Method::PUT | Method::PATCH | Method::DELETE)
 }
