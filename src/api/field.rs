@@ -242,13 +242,22 @@ impl FieldError {
 
     /// `supported` is shown sorted as given, quoted.
     pub fn not_supported<S: AsRef<str>>(field: &dyn fmt::Display, value: impl Into<Value>, supported: &[S]) -> Self {
+        Self::not_supported_shown(field, show(&value.into()), supported)
+    }
+
+    /// Like [`FieldError::not_supported`], for values that upstream prints in a form of its own.
+    pub fn not_supported_shown<S: AsRef<str>>(
+        field: &dyn fmt::Display,
+        shown: impl Into<String>,
+        supported: &[S],
+    ) -> Self {
         let detail = if supported.is_empty() {
             String::new()
         } else {
             let quoted: Vec<String> = supported.iter().map(|s| quote(s.as_ref())).collect();
             format!("supported values: {}", quoted.join(", "))
         };
-        Self::new(ErrorType::NotSupported, field, Some(show(&value.into())), &detail)
+        Self::new(ErrorType::NotSupported, field, Some(shown.into()), &detail)
     }
 
     pub fn duplicate(field: &dyn fmt::Display, value: impl Into<Value>) -> Self {

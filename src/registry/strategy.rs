@@ -113,6 +113,11 @@ pub trait Strategy: Send + Sync {
         false
     }
 
+    /// What clients are told whose deletion says nothing about dependents.
+    fn orphaning_warning(&self) -> Option<&'static str> {
+        None
+    }
+
     /// Runs whenever a deletion leaves the object there, marked (namespaces: `status.phase`).
     fn on_marked_for_deletion(&self, _object: &mut Value) {}
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{
-    apiextensions, apiregistration, apps, autoscaling, coordination, core, discovery, events,
+    apiextensions, apiregistration, apps, autoscaling, batch, coordination, core, discovery, events,
     kind::{Kind, Own, Plain, StatusEndpoint},
     networking, node, policy, rbac, reviews, rules, scheduling,
 };
@@ -28,7 +28,7 @@ pub fn behaviour(wiring: &Wiring, group: &str, plural: &str, version: &str, kind
     let other = match group {
         "" => core::behaviour(wiring, plural),
         "discovery.k8s.io" => discovery::behaviour(plural),
-        "networking.k8s.io" => networking::behaviour(plural),
+        networking::GROUP => networking::behaviour(plural),
         apiextensions::GROUP => apiextensions::behaviour(plural),
         rbac::GROUP => rbac::strategy(plural).map(stored),
         "authentication.k8s.io" | "authorization.k8s.io" => reviews::behaviour(wiring, plural),
@@ -49,8 +49,10 @@ fn own(wiring: &Wiring, group: &str, plural: &str) -> Arc<dyn Own> {
         }
         "apps" => apps::own(wiring, plural),
         autoscaling::GROUP => autoscaling::own(plural),
+        batch::GROUP => batch::own(wiring, plural),
         coordination::GROUP => coordination::own(plural),
         events::GROUP => events::own(plural),
+        networking::GROUP => networking::own(plural),
         node::GROUP => node::own(plural),
         policy::GROUP => policy::own(plural),
         scheduling::GROUP => scheduling::own(plural),
@@ -65,7 +67,7 @@ pub fn subresource(wiring: &Wiring, group: &str, plural: &str, name: &str) -> Op
         "" => core::subresource(wiring, plural, name),
         apiextensions::GROUP => apiextensions::subresource(plural, name),
         "apps" => apps::subresource(plural, name),
-        "networking.k8s.io" => networking::subresource(plural, name),
+        networking::GROUP => networking::subresource(plural, name),
         _ => None,
     };
     let status = || StatusEndpoint::behaviour(rules::of(group, plural), own(wiring, group, plural));

@@ -119,6 +119,11 @@ pub trait Own: Send + Sync {
     /// See [`Strategy::on_marked_for_deletion`].
     fn on_marked_for_deletion(&self, _object: &mut Value) {}
 
+    /// See [`Strategy::orphaning_warning`].
+    fn orphaning_warning(&self) -> Option<&'static str> {
+        None
+    }
+
     /// What is wrong with a name, where the row's rule does not say it.
     fn validate_name(&self, _name: &str, _prefix: bool) -> Option<Messages> {
         None
@@ -295,6 +300,10 @@ impl Strategy for Kind {
 
     fn orphans_by_default(&self) -> bool {
         self.rules.orphans_by_default
+    }
+
+    fn orphaning_warning(&self) -> Option<&'static str> {
+        self.own.orphaning_warning()
     }
 
     fn keeps_deleted(&self, object: &Value) -> bool {

@@ -64,6 +64,11 @@ impl Store {
         admit: &dyn Admit,
     ) -> Result<Deleted, ApiError> {
         let key = self.resource.key(write.cx.namespace, name);
+        if options.propagation.is_none()
+            && let Some(text) = write.strategy.orphaning_warning()
+        {
+            write.cx.warnings.add(text);
+        }
         for _ in 0..MAX_ATTEMPTS {
             let Some(entry) = self.consistent().await?.get(&key).cloned() else {
                 return Err(ApiError::not_found(self.resource.group_resource(), name));

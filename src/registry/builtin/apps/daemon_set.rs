@@ -98,10 +98,8 @@ fn validate_strategy(strategy: &Value, path: &Path<'_>, errors: &mut ErrorList) 
         ("RollingUpdate", None) => errors.push(FieldError::required(&at, "")),
         ("RollingUpdate", Some(rolling)) => validate_rolling(rolling, &at, errors),
         _ => {
-            let mut error = FieldError::not_supported(path, Value::Null, &["RollingUpdate", "OnDelete"]);
             let shown = workload::show_strategy(strategy, workload::show_rolling);
-            error.body = error.body.replacen("null", &shown, 1);
-            errors.push(error);
+            errors.push(FieldError::not_supported_shown(path, shown, &["RollingUpdate", "OnDelete"]));
         }
     }
 }

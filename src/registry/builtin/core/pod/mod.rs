@@ -13,12 +13,11 @@ mod binding;
 mod budget;
 mod claim_template;
 mod containers;
-mod difference;
+pub mod difference;
 mod disabled;
 mod disks;
 mod env;
 mod eviction;
-mod internal;
 mod mounts;
 mod network;
 mod options;
@@ -61,7 +60,7 @@ pub use warnings::{
 use crate::{
     api::Path,
     registry::{
-        builtin::Wiring,
+        builtin::{Wiring, internal},
         resource::{Behaviour, SubresourceBehaviour},
     },
 };

@@ -1,17 +1,18 @@
 //! How upstream shows structs in errors: Kubernetes' internal types have no JSON tags, so that members carry the
 //! names and the order they have in Go, and what is not set is shown too.
 //!
-//! The types are a data file, made by `tools/gen-internal-pod` out of upstream's own.
+//! The types are a data file, made by `tools/gen-internal` out of upstream's own.
 
 use std::{collections::HashMap, sync::OnceLock};
 
-use super::quantities::quantity;
+use super::core::pod::quantities::{quantity, same_member};
 use crate::{
+    api::{ErrorList, FieldError, Path},
     object::{Map, Value, escape_into, to_vec},
     registry::validation::declarative::is_zero,
 };
 
-const DATA: &str = include_str!("../../../data/internal-pod.txt");
+const DATA: &str = include_str!("../data/internal.txt");
 
 struct Member {
     go: &'static str,
@@ -43,6 +44,20 @@ pub fn indented(value: &Value, form: &str) -> String {
     print(value, form, Some(0))
 }
 
+/// A part that may not become another one. Amounts are compared by value.
+pub fn validate_immutable(
+    new: Option<&Value>,
+    old: Option<&Value>,
+    form: &str,
+    path: &Path<'_>,
+    errors: &mut ErrorList,
+) {
+    if !same_member(new, old) {
+        let shown = new.filter(|it| !it.is_null()).map_or("null".to_owned(), |new| shown(new, form));
+        errors.push(FieldError::invalid_shown(path, shown, "field is immutable"));
+    }
+}
+
 fn print(value: &Value, form: &str, level: Option<usize>) -> String {
     let mut out = Vec::with_capacity(4096);
     write(&mut out, Some(value), form, level);
@@ -67,6 +82,8 @@ fn write_plain(out: &mut Vec<u8>, value: Option<&Value>, form: &str, level: Opti
     match (form, value) {
         ("s", value) => escape_into(out, value.and_then(Value::as_str).unwrap_or("")),
         ("q", value) => escape_into(out, &value.map_or_else(|| "0".to_owned(), |value| quantity(value).to_string())),
+        ("t", value) if is_zero(value) => out.extend_from_slice(b"null"),
+        ("t", Some(value)) => out.extend_from_slice(&to_vec(value)),
         ("b", None) => out.extend_from_slice(b"false"),
         ("i" | "p", None) => out.push(b'0'),
         ("m", None) => out.extend_from_slice(b"null"),
@@ -158,7 +175,7 @@ mod tests {
             for member in members {
                 let inner = member.form.trim_start_matches(['*', '[', '?']);
                 assert!(
-                    matches!(inner, "s" | "b" | "i" | "q" | "p" | "m") || types().contains_key(inner),
+                    matches!(inner, "s" | "t" | "b" | "i" | "q" | "p" | "m") || types().contains_key(inner),
                     "{name}.{}",
                     member.go
                 );

@@ -1,13 +1,13 @@
-// Makes src/registry/data/internal-pod.txt: the members of Kubernetes' internal types that a pod is made of, in Go's
-// order, with the names errors show them by. Some errors print these types, which have no JSON tags.
+// Makes src/registry/data/internal.txt: the members of Kubernetes' internal types that errors print, in Go's order,
+// with the names errors show them by. These types have no JSON tags.
 //
 // Usage, in a module that requires k8s.io/kubernetes of the release that is served:
 //
-//	go run . > src/registry/data/internal-pod.txt
+//	go run . > src/registry/data/internal.txt
 //
 // A line: the type, a colon, its members. A member: its name in Go, its JSON path in v1, its form:
-// s text, b boolean, i integer, q quantity, p port (number or text), m map, [x list, *x pointer, ?x left out where it is
-// empty; anything else is the name of a struct.
+// s text, t time, b boolean, i integer, q quantity, p port (number or text), m map, [x list, *x pointer, ?x left out
+// where it is empty; anything else is the name of a struct.
 package main
 
 import (
@@ -16,16 +16,30 @@ import (
 	"sort"
 	"strings"
 
+	batchv1 "k8s.io/api/batch/v1"
 	v1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
+	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	quantity "k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/kubernetes/pkg/apis/batch"
 	"k8s.io/kubernetes/pkg/apis/core"
+	"k8s.io/kubernetes/pkg/apis/flowcontrol"
+	"k8s.io/kubernetes/pkg/apis/networking"
+	"k8s.io/kubernetes/pkg/apis/resource"
+	"k8s.io/kubernetes/pkg/apis/storage"
 )
 
 const meta = "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-var lines = map[string]string{}
+var (
+	lines = map[string]string{}
+	from  = map[string]reflect.Type{}
+)
 
 func jsonTag(field reflect.StructField) (name string, omitEmpty bool) {
 	name, options, _ := strings.Cut(field.Tag.Get("json"), ",")
@@ -58,10 +72,14 @@ func elem(t reflect.Type, kind reflect.Kind) reflect.Type {
 
 func form(t, v reflect.Type) string {
 	switch t {
-	case reflect.TypeFor[resource.Quantity]():
+	case reflect.TypeFor[quantity.Quantity]():
 		return "q"
 	case reflect.TypeFor[intstr.IntOrString]():
 		return "p"
+	case reflect.TypeFor[metav1.Time]():
+		return "t"
+	case reflect.TypeFor[runtime.RawExtension]():
+		return "m"
 	}
 	switch t.Kind() {
 	case reflect.String:
@@ -84,9 +102,12 @@ func form(t, v reflect.Type) string {
 }
 
 func add(t, v reflect.Type) {
-	if _, known := lines[t.Name()]; known {
+	if known := from[t.Name()]; known == t {
 		return
+	} else if known != nil {
+		panic(t.Name() + " is in two groups")
 	}
+	from[t.Name()] = t
 	lines[t.Name()] = ""
 	lines[t.Name()] = strings.Join(members(t, v), ", ")
 }
@@ -106,7 +127,10 @@ func members(t, v reflect.Type) (all []string) {
 			}
 			all = append(all, name+" "+name+" "+code)
 		case field.Type == reflect.TypeFor[metav1.ObjectMeta]():
-			// Templates of claims may have nothing else.
+			// What templates may have.
+			for _, name := range []string{"name", "generateName", "namespace"} {
+				all = append(all, name+" metadata."+name+" ?s")
+			}
 			all = append(all, "labels metadata.labels ?m", "annotations metadata.annotations ?m")
 		case field.Anonymous:
 			all = append(all, members(field.Type, v)...)
@@ -121,9 +145,23 @@ func members(t, v reflect.Type) (all []string) {
 }
 
 func main() {
-	add(reflect.TypeFor[core.PodSpec](), reflect.TypeFor[v1.PodSpec]())
+	add(reflect.TypeFor[core.PodTemplateSpec](), reflect.TypeFor[v1.PodTemplateSpec]())
 	add(reflect.TypeFor[core.PodIP](), reflect.TypeFor[v1.PodIP]())
 	add(reflect.TypeFor[core.HostIP](), reflect.TypeFor[v1.HostIP]())
+	add(reflect.TypeFor[core.PersistentVolumeSpec](), reflect.TypeFor[v1.PersistentVolumeSpec]())
+	add(reflect.TypeFor[core.PersistentVolumeClaimSpec](), reflect.TypeFor[v1.PersistentVolumeClaimSpec]())
+	add(reflect.TypeFor[batch.PodFailurePolicy](), reflect.TypeFor[batchv1.PodFailurePolicy]())
+	add(reflect.TypeFor[batch.SuccessPolicy](), reflect.TypeFor[batchv1.SuccessPolicy]())
+	add(reflect.TypeFor[batch.UncountedTerminatedPods](), reflect.TypeFor[batchv1.UncountedTerminatedPods]())
+	add(reflect.TypeFor[flowcontrol.FlowSchemaSpec](), reflect.TypeFor[flowcontrolv1.FlowSchemaSpec]())
+	add(reflect.TypeFor[flowcontrol.PriorityLevelConfigurationSpec](), reflect.TypeFor[flowcontrolv1.PriorityLevelConfigurationSpec]())
+	add(reflect.TypeFor[networking.ServiceCIDRSpec](), reflect.TypeFor[networkingv1.ServiceCIDRSpec]())
+	add(reflect.TypeFor[resource.ResourceClaimSpec](), reflect.TypeFor[resourcev1.ResourceClaimSpec]())
+	add(reflect.TypeFor[resource.ResourceClaimTemplateSpec](), reflect.TypeFor[resourcev1.ResourceClaimTemplateSpec]())
+	add(reflect.TypeFor[resource.AllocationResult](), reflect.TypeFor[resourcev1.AllocationResult]())
+	add(reflect.TypeFor[resource.ResourceSliceSpec](), reflect.TypeFor[resourcev1.ResourceSliceSpec]())
+	add(reflect.TypeFor[storage.CSINodeDriver](), reflect.TypeFor[storagev1.CSINodeDriver]())
+	add(reflect.TypeFor[storage.VolumeAttachmentSpec](), reflect.TypeFor[storagev1.VolumeAttachmentSpec]())
 	var names []string
 	for name := range lines {
 		names = append(names, name)
