@@ -149,6 +149,7 @@ func main() {
 	add(reflect.TypeFor[core.PodIP](), reflect.TypeFor[v1.PodIP]())
 	add(reflect.TypeFor[core.HostIP](), reflect.TypeFor[v1.HostIP]())
 	add(reflect.TypeFor[core.PersistentVolumeSpec](), reflect.TypeFor[v1.PersistentVolumeSpec]())
+	add(reflect.TypeFor[core.PersistentVolumeSource](), reflect.TypeFor[v1.PersistentVolumeSource]())
 	add(reflect.TypeFor[core.PersistentVolumeClaimSpec](), reflect.TypeFor[v1.PersistentVolumeClaimSpec]())
 	add(reflect.TypeFor[batch.PodFailurePolicy](), reflect.TypeFor[batchv1.PodFailurePolicy]())
 	add(reflect.TypeFor[batch.SuccessPolicy](), reflect.TypeFor[batchv1.SuccessPolicy]())

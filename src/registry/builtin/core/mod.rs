@@ -14,6 +14,8 @@ pub mod event;
 mod limit_range;
 mod namespace;
 mod node;
+mod persistent_volume;
+mod persistent_volume_claim;
 pub mod pod;
 mod pod_template;
 mod replication_controller;
@@ -21,6 +23,7 @@ mod resource_quota;
 mod secret;
 pub mod service;
 mod service_account;
+pub mod volume_spec;
 
 /// Kinds with a strategy of another make than [`kind`](super::kind), or none.
 pub fn behaviour(wiring: &Wiring, plural: &str) -> Option<Behaviour> {
@@ -41,6 +44,8 @@ pub fn own(wiring: &Wiring, plural: &str) -> Option<Arc<dyn Own>> {
         "limitranges" => Arc::new(limit_range::LimitRange),
         "namespaces" => Arc::new(namespace::Namespace),
         "nodes" => Arc::new(node::Node),
+        "persistentvolumeclaims" => Arc::new(persistent_volume_claim::PersistentVolumeClaim),
+        "persistentvolumes" => Arc::new(persistent_volume::PersistentVolume),
         "podtemplates" => Arc::new(pod_template::PodTemplate { pods: wiring.pods }),
         "replicationcontrollers" => Arc::new(replication_controller::ReplicationController { pods: wiring.pods }),
         "resourcequotas" => Arc::new(resource_quota::ResourceQuota),

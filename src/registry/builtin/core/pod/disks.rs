@@ -91,7 +91,7 @@ fn validate_partition(source: &Value, path: &Path<'_>, errors: &mut ErrorList) {
 }
 
 /// What is wrong with the name of an iSCSI node.
-fn iscsi_name_error(name: &str) -> Option<&'static str> {
+pub fn iscsi_name_error(name: &str) -> Option<&'static str> {
     // Upstream's expressions: the first is not anchored at its beginning, and the dots of the others match anything.
     static IQN: LazyLock<Regex> =
         LazyLock::new(|| regex(r"iqn\.[0-9]{4}-[0-9]{2}\.([[:alnum:]\-.]+)(:[^,;*&$|\t\n\f\r ]+)$"));

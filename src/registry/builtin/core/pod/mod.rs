@@ -13,7 +13,7 @@ mod binding;
 mod budget;
 mod claim_template;
 mod containers;
-pub mod difference;
+mod difference;
 mod disabled;
 mod disks;
 mod env;
@@ -42,6 +42,8 @@ mod windows;
 use std::sync::Arc;
 
 pub use claim_template::validate_claim_spec;
+pub use difference::unified;
+pub use disks::iscsi_name_error;
 pub use options::{PodOptions, PodPolicy};
 pub use projected::validate_signer_name;
 pub use quantities::{Amounts, List, aggregate, has_pod_level_resources, is_integer};
@@ -53,6 +55,7 @@ pub use spec::validate_overhead;
 pub use status::set_condition;
 pub use strategy::{EphemeralContainersStrategy, PodStatusStrategy, PodStrategy, ResizeStrategy};
 pub use template::{prepare_template, validate_pod_template_spec};
+pub use volumes::validate_shared_source;
 pub use warnings::{
     claim_warnings, deprecated_node_label, node_selector_term_warnings, template_warnings, workload_name_warning,
 };

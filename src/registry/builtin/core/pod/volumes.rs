@@ -145,10 +145,25 @@ fn validate_name_by_source(
     }
 }
 
+/// Sources that persistent volumes may have too, by their member name.
+pub fn validate_shared_source(member: &str, source: &Value, path: &Path<'_>, errors: &mut ErrorList) {
+    match member {
+        "hostPath" => validate_host_path(source, path, errors),
+        "nfs" => {
+            require(source, "server", path, errors);
+            require(source, "path", path, errors);
+            if !text(source, "path").starts_with('/') {
+                let why = "must be an absolute path";
+                errors.push(FieldError::invalid(&path.child("path"), text(source, "path"), why));
+            }
+        }
+        disk => disks::validate_disk(disk, source, path, errors),
+    }
+}
+
 fn validate_source(member: &str, source: &Value, options: PodOptions, path: &Path<'_>, errors: &mut ErrorList) {
     match member {
         "emptyDir" => validate_empty_dir(source, path, errors),
-        "hostPath" => validate_host_path(source, path, errors),
         "gitRepo" => {
             require(source, "repository", path, errors);
             validate_local_descending_path(text(source, "directory"), &path.child("directory"), errors);
@@ -160,14 +175,6 @@ fn validate_source(member: &str, source: &Value, options: PodOptions, path: &Pat
         "configMap" => {
             require(source, "name", path, errors);
             validate_mode_and_items(source, path, errors);
-        }
-        "nfs" => {
-            require(source, "server", path, errors);
-            require(source, "path", path, errors);
-            if !text(source, "path").starts_with('/') {
-                let why = "must be an absolute path";
-                errors.push(FieldError::invalid(&path.child("path"), text(source, "path"), why));
-            }
         }
         "persistentVolumeClaim" => require(source, "claimName", path, errors),
         "downwardAPI" => {
@@ -191,7 +198,7 @@ fn validate_source(member: &str, source: &Value, options: PodOptions, path: &Pat
             }
             validate_pull_policy(text(source, "pullPolicy"), &path.child("pullPolicy"), errors);
         }
-        disk => disks::validate_disk(disk, source, path, errors),
+        shared => validate_shared_source(shared, source, path, errors),
     }
 }
 
