@@ -124,6 +124,7 @@ async fn serve(invocation: Invocation, options: ValidatedOptions, logs: log::Log
     };
     shut_down(&running, &mut stop).await;
     watchdog.abort();
+    shared.cache.stop();
     shared.embedded.close();
     tracing::info!("[graceful-termination] apiserver is exiting");
     Ok(())

@@ -31,7 +31,15 @@ const WRONG: u8 = 1;
 /// Something was wrong with the command line itself.
 const USAGE: u8 = 2;
 
+/// Makes the kernel give memory in pages of 4 KiB. With transparent huge pages every touched corner of the allocator's
+/// arena counts 2 MiB, which is more than half of what an idle server holds. Where the kernel refuses, nothing is lost.
+fn keep_pages_small() {
+    // SAFETY: takes integers only and changes nothing but an attribute of this process's mappings.
+    unsafe { libc::prctl(libc::PR_SET_THP_DISABLE, 1, 0, 0, 0) };
+}
+
 fn main() -> ExitCode {
+    keep_pages_small();
     let mut words = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect::<Vec<_>>();
     let first = words.first().cloned().unwrap_or_default();
     match first.as_str() {

@@ -87,6 +87,10 @@ async fn ensure_service(cluster: &Cluster) -> Result<(), ApiError> {
     if cluster.reader.get("", "services", NAMESPACE, NAME).is_some() {
         return Ok(());
     }
+    // The reader may be a moment behind, and a second create would be told of its address, not of its name.
+    if cluster.exists(&format!("{SERVICES}/{NAME}")).await? {
+        return Ok(());
+    }
     let settings = cluster.settings();
     let mut port = json!({
         "name": "https", "protocol": "TCP", "port": 443, "targetPort": (i64::from(settings.secure_port))

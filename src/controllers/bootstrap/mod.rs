@@ -83,6 +83,15 @@ impl Cluster {
         }
     }
 
+    /// Whether an object is there now, asked of the server and not of the reader.
+    async fn exists(&self, path: &str) -> Result<bool, ApiError> {
+        match self.client.call(Method::GET, path.to_owned(), None).await {
+            Ok(_) => Ok(true),
+            Err(error) if error.reason == Reason::NotFound => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
     /// Replaces an object. Where somebody else was quicker, the next pass sees what they wrote.
     async fn replace(&self, path: String, object: Value) -> Result<(), ApiError> {
         match self.client.call(Method::PUT, path, Some(object)).await {

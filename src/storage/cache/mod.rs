@@ -204,11 +204,17 @@ impl Cache {
     pub fn unclaimed(&self) -> usize {
         self.core.routes.lock().unclaimed()
     }
+
+    /// Ends the feed: what the storage does from now on is not followed. For the end of the process, when the storage is
+    /// closed while others still hold the cache.
+    pub fn stop(&self) {
+        self.core.stop.send_replace(true);
+    }
 }
 
 impl Drop for Cache {
     fn drop(&mut self) {
-        self.core.stop.send_replace(true);
+        self.stop();
     }
 }
 
