@@ -2,26 +2,22 @@
 
 pub mod bootstrap;
 pub mod hooks;
+mod server;
+mod stop;
 pub mod supervisor;
 
 use std::{os::unix::fs::DirBuilderExt, process::ExitCode, sync::Arc, time::Duration};
 
-use tokio::{
-    signal::unix::{Signal, SignalKind, signal},
-    sync::{mpsc, oneshot},
-};
-
-use self::bootstrap::Controllers;
-
+use self::{server::Server, stop::Stop};
 use crate::{
     api::release,
-    chain::{Generation, Shared, create_server_chain, custom::CustomRows, shared::StartError},
+    chain::{Generation, Shared, shared::StartError},
     options::{self, Invocation, ValidatedOptions},
     pki::newcomer::{self, Newcomer, NewcomerOptions, Prepared},
-    reload::{self, Reloader, Running, Trigger, catalogue::catalogue},
+    reload::catalogue::catalogue,
     server::{
         current::Current,
-        listen::{Address, Bound, InheritedSockets, Limits, ListenError, ListenerSpec, Listeners, tls},
+        listen::{Address, Bound, Limits, ListenError, ListenerSpec, Listeners, tls},
         stack::Served,
     },
     telemetry::log,
@@ -72,75 +68,16 @@ fn announce(options: &ValidatedOptions) {
     }
 }
 
+/// Upstream's order: the chain is made, the run is prepared, the prepared server runs until it is told to stop.
 async fn serve(invocation: Invocation, options: ValidatedOptions, logs: log::LogHandle) -> Result<(), StartError> {
     announce(&options);
     let mut stop = Stop::new()?;
-    let shared = Shared::open(&options.storage)?;
-    let own =
-        own_certificates(&options)?.map(Prepared::write).transpose().map_err(|error| StartError(error.to_string()))?;
-    // Until the first commit nothing listens, so nobody meets this.
-    let current = Current::new(Arc::new(|_: crate::server::http::Request| -> crate::server::current::ServeFuture {
-        Box::pin(async { crate::server::respond::text_error(503, "starting") })
-    }));
-    let registered = hooks::register(&shared.hooks, &options);
-    let own_ca = own.as_ref().map(|own| own.authority_pem.as_str());
-    let generation =
-        create_server_chain(&options, &shared, &current, own_ca).map_err(|error| StartError(error.to_string()))?;
-    let inherited = InheritedSockets::from_environment().map_err(|error| StartError(error.to_string()))?;
-    let listeners = Listeners::new(current.clone(), limits(&options), inherited);
-    let bound = listeners
-        .bind(listener_specs(&options, own.as_ref())?, limits(&options))
-        .map_err(|error| StartError(error.to_string()))?;
-    tokio::select! {
-        filled = ready(&shared, &options) => filled?,
-        () = stop.wait() => return Ok(()),
-    }
-    let custom = CustomRows::start(&shared);
-    commit(&shared, &current, &generation);
-    listeners.commit(bound).finish();
-    let bootstrap = hooks::Bootstrap::start(&options, &shared, &current, own_ca, &registered, custom);
-    let mut controllers = Controllers::new(shared.clone(), &current, bootstrap);
-    controllers.apply(&options, own.as_ref());
-    let (asked, triggers) = mpsc::channel(reload::QUEUE);
-    let admin = admin_socket(&options, &shared, &asked)?;
-    forward_hangup(stop.hangup()?, asked);
-    supervisor::ready(&shared, &listeners, own.as_ref(), &options);
-    let watchdog = tokio::spawn(supervisor::watchdog(shared.clone(), current.clone()));
-    let generation = Arc::new(generation);
-    let running =
-        Running { invocation, shared: shared.clone(), current, listeners, admin, logs, generation, own, controllers };
-    let (end, ended) = oneshot::channel();
-    let mut reloading = tokio::spawn(Reloader::new(running).run(triggers, ended));
-    tokio::select! {
-        () = stop.wait() => {}
-        // It ends when it is told to; anything else is a panic in it.
-        ended = &mut reloading => return Err(StartError(format!("reloading ended: {:?}", ended.err()))),
-    }
-    // From here on the configuration stays what it is; an attempt that has begun comes to its end.
-    drop(end);
-    let running = tokio::select! {
-        running = reloading => running.map_err(|error| StartError(format!("reloading ended: {error}")))?,
+    let server = Server::create(invocation, options, logs)?;
+    let prepared = tokio::select! {
+        prepared = server.prepare_run() => prepared?,
         () = stop.wait() => return Ok(()),
     };
-    shut_down(&running, &mut stop).await;
-    watchdog.abort();
-    shared.cache.stop();
-    shared.embedded.close();
-    tracing::info!("[graceful-termination] apiserver is exiting");
-    Ok(())
-}
-
-/// Where `kenter reload` asks.
-fn admin_socket(
-    options: &ValidatedOptions,
-    shared: &Arc<Shared>,
-    asked: &mpsc::Sender<Trigger>,
-) -> Result<Listeners, StartError> {
-    let serve = reload::admin::Admin { triggers: asked.clone(), shared: shared.clone() };
-    let listeners = Listeners::new(Current::new(Arc::new(serve)), limits(options), InheritedSockets::default());
-    let bound = bind_admin(&listeners, options).map_err(|error| StartError(error.to_string()))?;
-    listeners.commit(bound).finish();
-    Ok(listeners)
+    prepared.run(stop).await
 }
 
 /// Binds the admin socket of these options, where it is not open already.
@@ -152,24 +89,6 @@ pub fn bind_admin(listeners: &Listeners, options: &ValidatedOptions) -> Result<B
         made.map_err(|error| ListenError { address: address.clone(), reason: error.to_string() })?;
     }
     listeners.bind(vec![ListenerSpec::new(address, None)], limits(options))
-}
-
-/// SIGHUP asks for a reload.
-fn forward_hangup(mut hangup: Signal, asked: mpsc::Sender<Trigger>) {
-    tokio::spawn(async move {
-        while hangup.recv().await.is_some() {
-            // A full queue has an attempt that comes after this signal.
-            let _ = asked.try_send(Trigger::Signal);
-        }
-    });
-}
-
-/// Waits for the caches' first fill.
-async fn ready(shared: &Shared, options: &ValidatedOptions) -> Result<(), StartError> {
-    let limit = options.storage.initialization_timeout;
-    tokio::time::timeout(limit, shared.cache.ready())
-        .await
-        .map_err(|_| StartError(format!("the caches were not filled within {}s", limit.as_secs())))
 }
 
 /// Makes a generation the one that serves. Cannot fail.
@@ -228,53 +147,4 @@ pub fn listener_specs(options: &ValidatedOptions, own: Option<&Newcomer>) -> Res
         ListenerSpec::new(address, None)
     });
     Ok(secure.chain(plain).collect())
-}
-
-/// Readiness fails first, then requests drain, then watches end (kubernetes: graceful termination).
-async fn shut_down(running: &Running, stop: &mut Stop) {
-    let Running { listeners, admin, controllers, .. } = running;
-    let (options, lifecycle) = (&running.generation.options, &running.shared.lifecycle);
-    admin.stop_accepting();
-    lifecycle.shutdown_initiated.fire();
-    supervisor::stopping();
-    let orderly = async {
-        tokio::join!(tokio::time::sleep(options.serving.shutdown_delay_duration), controllers.stop());
-        lifecycle.not_accepting_new_request.fire();
-        if !options.serving.shutdown_send_retry_after {
-            listeners.stop_accepting();
-        }
-        lifecycle.drained(options.serving.request_timeout).await;
-        lifecycle.in_flight_drained.fire();
-        listeners.drain(CLOSE_GRACE.max(options.serving.shutdown_watch_termination_grace_period)).await;
-    };
-    tokio::select! {
-        () = orderly => {}
-        // A second signal means now.
-        () = stop.wait() => tracing::warn!("a second signal: not waiting for requests any longer"),
-    }
-}
-
-/// SIGTERM and SIGINT.
-struct Stop {
-    terminate: Signal,
-    interrupt: Signal,
-}
-
-impl Stop {
-    fn new() -> Result<Self, StartError> {
-        let listen = |kind| signal(kind).map_err(|error| StartError(format!("cannot listen for signals: {error}")));
-        Ok(Self { terminate: listen(SignalKind::terminate())?, interrupt: listen(SignalKind::interrupt())? })
-    }
-
-    /// SIGHUP, which asks for a reload.
-    fn hangup(&self) -> Result<Signal, StartError> {
-        signal(SignalKind::hangup()).map_err(|error| StartError(format!("cannot listen for signals: {error}")))
-    }
-
-    async fn wait(&mut self) {
-        tokio::select! {
-            _ = self.terminate.recv() => {}
-            _ = self.interrupt.recv() => {}
-        }
-    }
 }

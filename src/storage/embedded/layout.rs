@@ -45,8 +45,9 @@ const OF_THE_FILE: &[(&str, &str, i64)] = &[("page_size", "4096", 4096), ("auto_
 /// Set on every connection.
 const OF_THE_CONNECTION: &[(&str, &str, i64)] = &[
     ("synchronous", "FULL", 2),
-    // In KiB. The daemon reads objects from its cache, so the pages of recent rows are enough.
-    ("cache_size", "-16384", -16384),
+    // In KiB, for each connection. The log only grows at its end and the daemon reads objects from its own cache, so the
+    // path to the last page and one batch are enough; more would be kept for nothing.
+    ("cache_size", "-4096", -4096),
     ("temp_store", "MEMORY", 2),
     ("mmap_size", "0", 0),
     // 64 MB: a backstop under unbroken load; the writer checkpoints when it is idle. See `Store::limit_wal`.
