@@ -1,9 +1,6 @@
 //! What outlives a generation: the store, its cache, listeners, the lifecycle, custom rows, metrics.
 
-use std::{
-    path::Path,
-    sync::{Arc, Weak},
-};
+use std::sync::{Arc, Weak};
 
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
@@ -110,13 +107,8 @@ impl Shared {
     }
 }
 
-/// The data directory holds the database; the option names the file in it.
-pub fn data_directory(path: &Path) -> &Path {
-    if path.extension().is_some() { path.parent().unwrap_or(path) } else { path }
-}
-
 fn embedded_options(store: &EmbeddedStore, retention: std::time::Duration) -> EmbeddedOptions {
-    let mut options = EmbeddedOptions::new(data_directory(&store.path));
+    let mut options = EmbeddedOptions::new(&store.path);
     options.reserve_bytes = store.reserve;
     options.retention = retention;
     options.on_commit = |rows, took| {

@@ -308,7 +308,7 @@ fn nothing_at_all_is_a_good_and_closed_configuration() {
     assert_eq!(options.network.service_node_port_range, 30000..=32767);
     assert_eq!(options.controllers.enabled.len(), 2);
     let StorageBackend::Embedded(store) = &options.storage.backend;
-    assert_eq!(store.path, Path::new("/var/lib/kenter/kenter.db"));
+    assert_eq!(store.path, Path::new("/var/lib/kenter"));
     assert_eq!(options.admission.plugins, ["NamespaceLifecycle", "ServiceAccount", "Priority"]);
     assert!(written(&options).is_empty());
 }

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     app,
-    chain::{Generation, client::InProcess, create_server_chain, shared::data_directory},
+    chain::{Generation, client::InProcess, create_server_chain},
     controllers::ApiClient,
     options::{self, KeyPath, Problem, Problems, ValidatedOptions, completed::StorageBackend},
     pki::newcomer::Prepared,
@@ -132,12 +132,11 @@ impl Reloader {
     async fn reopen(&self, plan: &Plan, new: &ValidatedOptions) -> Result<(), Problem> {
         self.tune(new).await?;
         let StorageBackend::Embedded(store) = &new.storage.backend;
-        let directory = data_directory(&store.path);
         let embedded = &self.running.shared.embedded;
-        if !plan.has(Class::Reopen) || embedded.directory() == directory {
+        if !plan.has(Class::Reopen) || embedded.directory() == store.path {
             return Ok(());
         }
-        let Err(error) = embedded.relocate(directory.to_owned()).await else { return Ok(()) };
+        let Err(error) = embedded.relocate(store.path.clone()).await else { return Ok(()) };
         if let Err(problem) = self.tune(&self.running.generation.options).await {
             tracing::error!(%problem, "the store could not be tuned back");
         }

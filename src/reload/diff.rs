@@ -255,13 +255,13 @@ mod tests {
     #[test]
     fn each_change_is_told_with_both_values_its_class_and_place() {
         let old = options("[serving]\nmax_requests_inflight = 400\n");
-        let new = options("[serving]\nmax_requests_inflight = 401\nsecure_port = 7443\n[storage]\npath = '/s/k.db'\n");
+        let new = options("[serving]\nmax_requests_inflight = 401\nsecure_port = 7443\n[storage]\npath = '/s'\n");
         let plan = diff(&old, &new);
         assert_eq!(
             plan.to_string(),
             "serving.secure_port: 6443 → 7443 (rebind, /etc/k.toml:3:1)\n\
              serving.max_requests_inflight: 400 → 401 (live, /etc/k.toml:2:1)\n\
-             storage.path: \"/var/lib/kenter/kenter.db\" → \"/s/k.db\" (reopen, /etc/k.toml:5:1)"
+             storage.path: \"/var/lib/kenter\" → \"/s\" (reopen, /etc/k.toml:5:1)"
         );
         assert!(plan.has(Class::Rebind) && plan.has(Class::Reopen) && plan.touches("storage.path"));
         assert_ne!(old, new);

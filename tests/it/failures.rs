@@ -129,8 +129,7 @@ async fn a_failed_candidate_leaves_no_trace() {
     let before = kubeconfig();
     let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("bound");
     let (free, port) = (free_port(), taken.local_addr().expect("an address").port());
-    let text =
-        format!("[serving]\nbind = ['127.0.0.1:{free}', '127.0.0.1:{port}']\n[storage]\npath = 'moved/kenter.db'\n");
+    let text = format!("[serving]\nbind = ['127.0.0.1:{free}', '127.0.0.1:{port}']\n[storage]\npath = 'moved'\n");
     daemon.write("kenter.d/50.toml", &text);
     let (code, text) = daemon.reload().await;
     assert_eq!(code, 1, "{text}");

@@ -95,7 +95,7 @@ async fn a_full_disk_fails_writes_alone_and_its_end_is_noticed() {
         eprintln!("SKIPPED: no right to mount a small disk; the full disk was not tried");
         return;
     };
-    let text = format!("[storage]\npath = '{}'\nreserve = '1MiB'\n", disk.0.join("data/kenter.db").display());
+    let text = format!("[storage]\npath = '{}'\nreserve = '1MiB'\n", disk.0.join("data").display());
     std::fs::write(setup.path("kenter.toml"), text).expect("written");
     let daemon = setup.start().await;
     daemon.make_namespace().await;

@@ -77,7 +77,7 @@ async fn the_store_moves_under_steady_writes_and_is_where_it_was_told_to_be() {
     let writer = write_steadily(client.clone(), stop.clone());
     for place in ["one", "two", "three"] {
         let folder = daemon.path(place);
-        daemon.write("kenter.toml", &format!("[storage]\npath = '{}'\n", folder.join("kenter.db").display()));
+        daemon.write("kenter.toml", &format!("[storage]\npath = '{}'\n", folder.display()));
         let (code, text) = daemon.reload().await;
         assert_eq!(code, 0, "{text}");
         assert!(folder.join("store.db").exists(), "{text}");

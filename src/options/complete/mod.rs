@@ -253,7 +253,7 @@ impl Completer<'_> {
     }
 
     fn storage(&mut self, raw: &mut raw::Storage, state: &State) -> Storage {
-        let path = own(&mut raw.path, || state.dir.join("kenter.db"));
+        let path = own(&mut raw.path, || state.dir.clone());
         let reserve = self.size("storage.reserve", &mut raw.reserve, 32 << 20, 0, 1 << 30);
         let compaction = &mut raw.etcd_compaction_interval;
         let negative = "--etcd-compaction-interval can not be negative value";

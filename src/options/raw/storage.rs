@@ -9,9 +9,10 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Storage {
-    /// The embedded store's database file; what belongs to it lies beside it.
+    /// The directory of the embedded store: `store.db` and what belongs to it.
     ///
-    /// Default: kenter.db in the state directory. Class: reopen; the store is moved to the new place. kenter's own.
+    /// Default: the state directory. Class: reopen; the store is moved to the new place, and the old file is kept as
+    /// `store.db.moved`. kenter's own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<OwnPath>,
     /// Disk space held back beside the database, given up when the disk is full so that compaction can make room.
