@@ -1,6 +1,6 @@
 //! `kenter`: arguments → subcommand → calls; errors → exit codes.
 
-use std::{path::Path, process::ExitCode};
+use std::{io::Write as _, path::Path, process::ExitCode};
 
 use kenter::{
     api::release,
@@ -23,7 +23,8 @@ Usage:
   kenter config schema               JSON Schema of the configuration file
   kenter --version[=raw]
 
-`kenter check --help` lists the flags.
+`kenter run --help` lists the flags. A command ends with 1 where the configuration does not serve, with 2 where the
+command line is wrong or the daemon cannot be asked.
 ";
 
 /// Something was wrong with the configuration.
@@ -44,7 +45,7 @@ fn main() -> ExitCode {
     let first = words.first().cloned().unwrap_or_default();
     match first.as_str() {
         "" | "help" | "--help" | "-h" => {
-            print!("{HELP}");
+            say(HELP);
             ExitCode::SUCCESS
         }
         // As kube-apiserver is called, by a unit file or a static pod: flags and no command mean `run`.
@@ -68,24 +69,34 @@ fn subcommand(name: &str, mut words: Vec<String>) -> ExitCode {
         },
         "check" => check(words),
         "version" => {
-            println!("{}", release::line());
+            say(&format!("{}\n", release::line()));
             ExitCode::SUCCESS
         }
         "config" if words.is_empty() => complain("kenter config needs one of: show, reference, schema"),
         "config" => match words.remove(0).as_str() {
             "show" => show(words),
-            "reference" if words.is_empty() => {
-                print!("{}", options::reference());
-                ExitCode::SUCCESS
-            }
-            "schema" if words.is_empty() => {
-                print!("{}", options::json_schema());
-                ExitCode::SUCCESS
-            }
+            "reference" => page("kenter config reference", &words, options::reference),
+            "schema" => page("kenter config schema", &words, options::json_schema),
+            "help" | "--help" | "-h" => page("kenter config", &[], || HELP.to_owned()),
             other => complain(&format!("unknown command {other:?} for \"kenter config\"")),
         },
         other => complain(&format!("unknown command {other:?} for \"kenter\"")),
     }
+}
+
+/// A text that depends on nothing.
+fn page(command: &str, words: &[String], text: impl Fn() -> String) -> ExitCode {
+    match words {
+        [] => say(&text()),
+        [word] if word == "--help" || word == "-h" => say(HELP),
+        _ => return complain(&format!("{command:?} does not take any arguments, got {words:?}")),
+    }
+    ExitCode::SUCCESS
+}
+
+/// To standard output. Who reads it may have seen enough before its end, which is no failure.
+fn say(text: &str) {
+    let _ = std::io::stdout().write_all(text.as_bytes());
 }
 
 fn check(words: Vec<String>) -> ExitCode {
@@ -96,7 +107,7 @@ fn check(words: Vec<String>) -> ExitCode {
     match options::check(&invocation, &catalogue(), kenter::reload::probe::probe) {
         Ok(options) => {
             warn(options.warnings());
-            println!("the configuration is good ({})", options.hash());
+            say(&format!("the configuration is good ({})\n", options.hash()));
             ExitCode::SUCCESS
         }
         Err(problems) => report(&problems),
@@ -128,7 +139,7 @@ fn show(words: Vec<String>) -> ExitCode {
     match options::read(&invocation, &catalogue()) {
         Ok(options) => {
             warn(options.warnings());
-            print!("{}", print(&options, origins));
+            say(&print(&options, origins));
             ExitCode::SUCCESS
         }
         Err(problems) => report(&problems),
@@ -139,17 +150,17 @@ fn show(words: Vec<String>) -> ExitCode {
 fn invocation(command: &str, words: Vec<String>) -> Result<Invocation, ExitCode> {
     let CommandLine { help, version, .. } = options::parse_command_line(command, &words, Path::new(""));
     if help {
-        print!("Usage:\n  {command} [flags]\n\n{}", options::usage());
+        say(&format!("Usage:\n  {command} [flags]\n\n{}", options::usage()));
         return Err(ExitCode::SUCCESS);
     }
     match version.as_deref() {
         None => Ok(Invocation::of_process(command, words)),
         Some("true") => {
-            println!("{}", release::line());
+            say(&format!("{}\n", release::line()));
             Err(ExitCode::SUCCESS)
         }
         Some("raw") => {
-            println!("{}", release::raw());
+            say(&format!("{}\n", release::raw()));
             Err(ExitCode::SUCCESS)
         }
         Some(other) => Err(complain(&format!(
@@ -176,6 +187,6 @@ fn warn(warnings: &[Warning]) {
 }
 
 fn complain(reason: &str) -> ExitCode {
-    eprintln!("Error: {reason}\nRun 'kenter --help' for usage.");
+    eprintln!("error: {reason}\nRun 'kenter --help' for usage.");
     ExitCode::from(USAGE)
 }

@@ -3,7 +3,7 @@
 
 use std::{
     ffi::OsStr,
-    io,
+    io::{self, Write as _},
     os::{
         linux::net::SocketAddrExt,
         unix::{
@@ -35,7 +35,8 @@ pub fn ready(shared: &Shared, listeners: &Listeners, own: Option<&Newcomer>, opt
     let shown: Vec<String> = addresses.iter().map(ToString::to_string).collect();
     tracing::info!(addresses = shown.join(", "), "serving");
     if let Some(own) = own {
-        println!("{}", hint(&own.kubeconfig));
+        // Nobody may be reading any more.
+        let _ = writeln!(io::stdout(), "{}", hint(&own.kubeconfig));
     }
     let status = format!("serving on {} ({})", shown.join(", "), options.hash());
     notify(&[NotifyState::Ready, NotifyState::Status(&status)]);

@@ -15,7 +15,7 @@ use super::{
     flags::{self, Flag, Kind, Status},
     layers::Layer,
     problem::{KeyPath, Origin, Problem, Warning, nearest},
-    schema,
+    reference, schema,
 };
 use crate::api::duration::parse_duration;
 
@@ -342,23 +342,28 @@ fn parse_int(text: &str, function: &str) -> Result<i64, String> {
 /// All flags with what they set, for `--help`.
 pub fn usage() -> String {
     let mut text = String::from("Flags:\n      --config file\n      --version [=raw]\n  -h, --help\n");
+    let (mut ignored, mut refused) = (String::new(), String::new());
     for flag in flags::all().filter(|flag| flag.deprecated.is_none()) {
-        let key = flag.key();
-        let summary = match flag.status {
+        match flag.status {
             Status::Works | Status::Partly(_) => {
-                let node = key.split_once('.').and_then(|(section, key)| {
-                    schema::child(schema::root(), section).and_then(|node| schema::child(node, key))
-                });
-                node.and_then(|node| schema::description(node).lines().next()).unwrap_or("").to_owned()
+                let Some(node) = schema::find(&flag.key()) else { continue };
+                let dashes = if flag.name == "v" { "  -v, --v".to_owned() } else { format!("      --{}", flag.name) };
+                let about = schema::description(node).split("\n\n").next().unwrap_or("").replace('\n', " ");
+                text.push_str(&format!("{dashes} {}\n            {about}\n", reference::kind(node)));
+                if let Status::Partly(missing) = flag.status {
+                    text.push_str(&format!("            {missing}.\n"));
+                }
             }
-            Status::Ignored(instead) => format!("Without effect: {instead}."),
-            Status::Refused(reason) => format!("Refused: {reason}."),
-            Status::NoOp => continue,
-        };
-        let dashes = if flag.name == "v" { "  -v, --v".to_owned() } else { format!("      --{}", flag.name) };
-        text.push_str(&format!("{dashes}\n            {summary}\n"));
+            Status::Ignored(instead) => ignored.push_str(&format!("      --{}: {instead}\n", flag.name)),
+            Status::Refused(why) => refused.push_str(&format!("      --{}: {why}\n", flag.name)),
+            Status::NoOp => {}
+        }
     }
-    text
+    text + "\nTaken without effect:\n"
+        + &ignored
+        + "\nRefused:\n"
+        + &refused
+        + "\n`kenter config reference` has units, ranges and defaults.\n"
 }
 
 #[cfg(test)]
@@ -375,6 +380,17 @@ mod tests {
         let line = line(words);
         assert_eq!(line.problems, []);
         Value::from(line.layer.values).find(key).unwrap()
+    }
+
+    #[test]
+    fn help_tells_every_flag_that_works_with_its_type_and_a_whole_sentence() {
+        let text = usage();
+        assert!(text.contains("--secure-port integer\n            The port served with TLS.\n"), "{text}");
+        for flag in flags::all().filter(|flag| flag.sets_key() && flag.deprecated.is_none()) {
+            let after = text.split_once(&format!("--{} ", flag.name)).map(|(_, after)| after);
+            let about = after.and_then(|after| after.lines().nth(1)).unwrap_or_default();
+            assert!(about.ends_with('.'), "--{}: {about}", flag.name);
+        }
     }
 
     #[test]
