@@ -112,6 +112,11 @@ const LOOPS: [(&str, Make); 4] = [
     }),
 ];
 
+/// The switches of all loops.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    LOOPS.iter().map(|(name, _)| *name)
+}
+
 /// What verifies the certificate this server shows inside the cluster, as PEM: the authority kenter made, else the
 /// client authorities where they issued the certificate (as kubeadm sets things up), else what the certificate's own
 /// file says.

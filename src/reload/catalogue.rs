@@ -3,29 +3,22 @@
 
 use crate::{
     admission,
+    app::bootstrap,
     options::catalogue::{Catalogue, ControllerEntry},
 };
 
 /// What this binary has.
 pub fn catalogue() -> Catalogue {
-    let controller = |name: &&str| ControllerEntry { name: (*name).to_owned(), on_by_default: true };
+    let controller = |name: &str| ControllerEntry { name: name.to_owned(), on_by_default: true };
     let versions = API_VERSIONS
         .iter()
         .flat_map(|(group, versions)| versions.iter().map(move |version| format!("{group}/{version}")));
     Catalogue {
         admission_plugins: admission::catalogue(),
-        controllers: CONTROLLERS.iter().map(controller).collect(),
+        controllers: bootstrap::names().map(controller).collect(),
         api_versions: versions.collect(),
     }
 }
-
-/// Loops that run here, by kube-controller-manager's names.
-const CONTROLLERS: [&str; 4] = [
-    "namespace-controller",
-    "serviceaccount-controller",
-    "root-ca-certificate-publisher-controller",
-    "clusterrole-aggregation-controller",
-];
 
 /// Every version that kube-apiserver's scheme registers, served by default, on demand or no more.
 #[rustfmt::skip]
