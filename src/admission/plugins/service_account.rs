@@ -184,21 +184,38 @@ fn token_volume(name: &str) -> Value {
     })
 }
 
+/// Whether a volume names a secret anywhere (kubernetes `pkg/api/pod/util.go` VisitPodSecretNames).
+fn names_secret(volume: &Value) -> bool {
+    const PLACES: [&[&str]; 10] = [
+        &["secret", "secretName"],
+        &["azureFile", "secretName"],
+        &["cephfs", "secretRef", "name"],
+        &["cinder", "secretRef", "name"],
+        &["flexVolume", "secretRef", "name"],
+        &["iscsi", "secretRef", "name"],
+        &["rbd", "secretRef", "name"],
+        &["scaleIO", "secretRef", "name"],
+        &["storageos", "secretRef", "name"],
+        &["csi", "nodePublishSecretRef", "name"],
+    ];
+    let mut projected = volume.array_at(&["projected", "sources"]).iter();
+    PLACES.iter().any(|place| !volume.str_at(place).is_empty())
+        || projected.any(|source| !source.str_at(&["secret", "name"]).is_empty())
+}
+
 /// A mirror pod was made by its kubelet and may not point at what only the API hands out.
 fn judge_mirror(request: &Attributes<'_>, pod: &Value) -> Result<(), ApiError> {
     if !pod.str_at(&["spec", "serviceAccountName"]).is_empty() {
         return Err(request.forbidden("a mirror pod may not reference service accounts"));
     }
     let volumes = pod.array_at(&["spec", "volumes"]);
-    let secret_sources =
-        |volume: &Value| volume.array_at(&["projected", "sources"]).iter().any(|it| it.at(&["secret"]).is_some());
     let containers = ["containers", "initContainers", "ephemeralContainers"];
     let in_env = containers.iter().flat_map(|kind| pod.array_at(&["spec", kind])).any(|container| {
         container.array_at(&["env"]).iter().any(|env| env.at(&["valueFrom", "secretKeyRef"]).is_some())
             || container.array_at(&["envFrom"]).iter().any(|env| env.at(&["secretRef"]).is_some())
     });
     let pulls = !pod.array_at(&["spec", "imagePullSecrets"]).is_empty();
-    if in_env || pulls || volumes.iter().any(|volume| volume.at(&["secret"]).is_some() || secret_sources(volume)) {
+    if in_env || pulls || volumes.iter().any(names_secret) {
         return Err(request.forbidden("a mirror pod may not reference secrets"));
     }
     let tokens = |volume: &Value| {
@@ -259,4 +276,32 @@ fn judge_secrets(request: &Attributes<'_>, account: &Value, pod: &Value) -> Resu
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_secret_is_found_wherever_a_volume_can_name_one() {
+        let volumes = [
+            json!({ "secret": { "secretName": "s" } }),
+            json!({ "azureFile": { "secretName": "s", "shareName": "x" } }),
+            json!({ "cephfs": { "secretRef": { "name": "s" } } }),
+            json!({ "cinder": { "secretRef": { "name": "s" } } }),
+            json!({ "flexVolume": { "secretRef": { "name": "s" } } }),
+            json!({ "iscsi": { "secretRef": { "name": "s" } } }),
+            json!({ "rbd": { "secretRef": { "name": "s" } } }),
+            json!({ "scaleIO": { "secretRef": { "name": "s" } } }),
+            json!({ "storageos": { "secretRef": { "name": "s" } } }),
+            json!({ "csi": { "nodePublishSecretRef": { "name": "s" } } }),
+            json!({ "projected": { "sources": [{ "configMap": { "name": "c" } }, { "secret": { "name": "s" } }] } }),
+        ];
+        for volume in volumes {
+            assert!(names_secret(&volume), "{volume:?}");
+        }
+        for volume in [json!({ "emptyDir": {} }), json!({ "csi": { "driver": "d" } })] {
+            assert!(!names_secret(&volume), "{volume:?}");
+        }
+    }
 }
