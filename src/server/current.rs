@@ -57,11 +57,11 @@ struct Inner {
 }
 
 impl Current {
-    /// A handle whose generation 1 is `serve`.
+    /// A handle on `serve`, which answers until the first commit; that one is generation 1.
     pub fn new(serve: Arc<dyn Serve>) -> Self {
         Self(Arc::new(Inner {
-            serving: ArcSwap::from_pointee(Serving { generation: 1, serve }),
-            commits: watch::Sender::new(1),
+            serving: ArcSwap::from_pointee(Serving { generation: 0, serve }),
+            commits: watch::Sender::new(0),
         }))
     }
 
@@ -113,12 +113,12 @@ mod tests {
 
         let before = current.store(saying("two"));
 
-        assert_eq!((held.generation, before.generation, current.load().generation), (1, 1, 2));
+        assert_eq!((held.generation, before.generation, current.load().generation), (0, 0, 1));
         commits.changed().await.unwrap();
-        assert_eq!(*commits.borrow_and_update(), 2);
+        assert_eq!(*commits.borrow_and_update(), 1);
 
         current.store(before.chain());
-        assert_eq!(current.generation(), 3);
+        assert_eq!(current.generation(), 2);
         assert!(Arc::ptr_eq(&current.load().chain(), &held.chain()));
     }
 }
