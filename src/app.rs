@@ -66,6 +66,12 @@ fn announce(options: &ValidatedOptions) {
     for warning in options.warnings() {
         tracing::warn!("{warning}");
     }
+    let missing: Vec<_> =
+        catalogue().admission_plugins.into_iter().filter(|it| it.on_by_default && !it.built).collect();
+    if !missing.is_empty() {
+        let plugins = missing.iter().map(|plugin| plugin.name.as_str()).collect::<Vec<_>>().join(", ");
+        tracing::warn!(plugins, "these admission plugins run by default upstream and are not built here yet");
+    }
 }
 
 /// Upstream's order: the chain is made, the run is prepared, the prepared server runs until it is told to stop.
