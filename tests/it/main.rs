@@ -6,6 +6,7 @@
 
 mod api;
 mod architecture;
+mod clients;
 mod config;
 mod conformance;
 mod failures;
