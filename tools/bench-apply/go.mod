@@ -1,0 +1,3 @@
+module bench-apply
+
+go 1.25
