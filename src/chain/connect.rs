@@ -58,6 +58,8 @@ impl NodeStreams {
     }
 
     async fn answer(&self, cx: &mut Exchange, scope: &Scope<'_>) -> Result<Response, ApiError> {
+        // What was acknowledged a moment ago is found, as by a GET; and what it names was written before it.
+        self.reader.caught_up("", &scope.resource.plural).await;
         match (&*scope.resource.plural, scope.subresource_name()) {
             ("pods", "log") => self.log(cx, scope).await,
             ("pods", "exec") => self.stream(cx, scope, "exec").await,
@@ -161,6 +163,10 @@ fn forwarded(headers: &HeaderMap) -> HeaderMap {
 }
 
 fn dial_failed(error: DialError) -> ApiError {
+    if let DialError::NoAddress(_) = error {
+        // Nothing was dialled: upstream finds this while it looks for the node, and gives the bare text.
+        return ApiError::unmapped(error.to_string());
+    }
     ApiError::internal(format!("error dialing backend: {error}"))
 }
 

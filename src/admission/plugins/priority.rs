@@ -35,15 +35,22 @@ impl Plugin for Priority {
         object: Option<&'a mut Value>,
         old: Option<&'a Value>,
     ) -> AdmissionFuture<'a> {
-        let result = match (object, request.operation) {
-            (Some(pod), Operation::Create) if request.is("", "pods", "") => self.set(request, pod),
-            (Some(pod), Operation::Update) if request.is("", "pods", "") => {
-                keep(pod, old);
-                Ok(())
+        Box::pin(async move {
+            match (object, request.operation) {
+                (Some(pod), Operation::Create) if request.is("", "pods", "") => {
+                    if !self.knows_class_of(pod) {
+                        // Upstream asks its informer only; a class that was acknowledged a moment ago counts here.
+                        self.reader.caught_up(GROUP, "priorityclasses").await;
+                    }
+                    self.set(request, pod)
+                }
+                (Some(pod), Operation::Update) if request.is("", "pods", "") => {
+                    keep(pod, old);
+                    Ok(())
+                }
+                _ => Ok(()),
             }
-            _ => Ok(()),
-        };
-        Box::pin(std::future::ready(result))
+        })
     }
 
     fn validate<'a>(
@@ -70,6 +77,11 @@ fn keep(pod: &mut Value, old: Option<&Value>) {
 }
 
 impl Priority {
+    fn knows_class_of(&self, pod: &Value) -> bool {
+        let name = pod.str_at(&["spec", "priorityClassName"]);
+        name.is_empty() || self.reader.get(GROUP, "priorityclasses", "", name).is_some()
+    }
+
     fn set(&self, request: &Attributes<'_>, pod: &mut Value) -> Result<(), ApiError> {
         let given = pod.str_at(&["spec", "priorityClassName"]).to_owned();
         let class = if given.is_empty() {

@@ -8,7 +8,7 @@
 use std::sync::{Arc, OnceLock};
 
 use crate::{
-    api::{ErrorList, names::Messages},
+    api::{ApiError, ErrorList, names::Messages},
     object::{Map, Value},
     registry::{
         resource::{Behaviour, SubresourceBehaviour},
@@ -109,6 +109,11 @@ pub trait Own: Send + Sync {
 
     fn status_warnings(&self, _new: &Value, _old: &Value) -> Vec<String> {
         Vec::new()
+    }
+
+    /// A refusal of a deletion; see [`Strategy::check_delete`].
+    fn check_delete(&self, _object: &Value) -> Result<(), ApiError> {
+        Ok(())
     }
 
     /// See [`Strategy::keeps_deleted`].
@@ -308,6 +313,10 @@ impl Strategy for Kind {
 
     fn keeps_deleted(&self, object: &Value) -> bool {
         self.own.keeps_deleted(object)
+    }
+
+    fn check_delete(&self, object: &Value) -> Result<(), ApiError> {
+        self.own.check_delete(object)
     }
 
     fn on_marked_for_deletion(&self, object: &mut Value) {

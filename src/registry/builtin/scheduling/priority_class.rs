@@ -1,7 +1,8 @@
 //! PriorityClass (kubernetes `pkg/registry/scheduling/priorityclass`, `pkg/apis/scheduling/validation`).
 
+use super::GROUP;
 use crate::{
-    api::{ErrorList, FieldError, Meta, Path},
+    api::{ApiError, ErrorList, FieldError, Meta, Path, status::GroupResource},
     object::Value,
     registry::{builtin::kind::Own, strategy::StrategyContext, validation::validate_immutable},
 };
@@ -44,6 +45,15 @@ impl Own for PriorityClass {
             Some(given) if POLICIES.contains(&given) => {}
             Some(given) => errors.push(FieldError::not_supported(&policy, given, &POLICIES)),
         }
+    }
+
+    fn check_delete(&self, class: &Value) -> Result<(), ApiError> {
+        let name = Meta::of(class).name();
+        if SYSTEM.iter().any(|(known, _)| *known == name) {
+            let why = "this is a system priority class and cannot be deleted";
+            return Err(ApiError::forbidden(GroupResource::new(GROUP, "priorityclasses"), name, why));
+        }
+        Ok(())
     }
 }
 
