@@ -9,6 +9,7 @@ use super::{
     Shared,
     addresses::ClientAddresses,
     aggregator::{AggregatorServer, Outermost},
+    components::Components,
     connect::NodeStreams,
     delegate::Delegate,
     extensions::ExtensionsServer,
@@ -106,6 +107,8 @@ fn create_kube_apiserver_config(
     let admission = admission::build(&admission::Parts { options: &options.admission, reader: shared.reader.clone() });
     let connect = NodeStreams::new(options, shared)
         .map_err(|error| BuildError { key: "network.kubelet_client_certificate", reason: error.to_string() })?;
+    let components = Components::new(shared.storage.clone())
+        .map_err(|error| BuildError { key: "network", reason: error.to_string() })?;
     let endpoints = Endpoints {
         admission: Arc::new(admission),
         current: current.clone(),
@@ -121,6 +124,7 @@ fn create_kube_apiserver_config(
         reader: shared.reader.clone(),
         authorizer: authorizer.clone(),
         authenticators: authenticators.clone(),
+        components: Arc::new(components),
         pods: PodPolicy { allow_privileged: options.api.allow_privileged },
         services: Allocation {
             ranges: options.network.service_cluster_ip_range.clone(),

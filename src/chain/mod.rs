@@ -7,6 +7,7 @@ mod addresses;
 mod aggregator;
 pub mod build;
 pub mod client;
+mod components;
 mod connect;
 pub mod custom;
 pub mod delegate;

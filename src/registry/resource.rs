@@ -2,6 +2,8 @@
 
 use std::{future::Future, pin::Pin, sync::Arc};
 
+use futures_util::future::BoxFuture;
+
 use super::{
     printer::Printer,
     strategy::{Lifecycle, Strategy},
@@ -203,7 +205,15 @@ pub enum Behaviour {
     /// Create-only documents.
     Call(Arc<dyn Call>),
     /// Made up when they are read (componentstatuses).
-    Computed(Arc<dyn Fn() -> Vec<Value> + Send + Sync>),
+    Computed(Arc<dyn Compute>),
+}
+
+/// Objects that exist only while somebody looks at them.
+pub trait Compute: Send + Sync {
+    fn get<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Option<Value>>;
+
+    /// All of them, by name.
+    fn list(&self) -> BoxFuture<'_, Vec<Value>>;
 }
 
 /// Brings an object of this resource from one served version to another.

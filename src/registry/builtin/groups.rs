@@ -17,6 +17,7 @@ pub struct Wiring {
     pub reader: Arc<dyn crate::registry::reader::ObjectReader>,
     pub authorizer: Arc<crate::auth::authz::Union>,
     pub authenticators: Arc<crate::auth::authn::Authenticators>,
+    pub components: Arc<dyn crate::registry::resource::Compute>,
     pub pods: core::pod::PodPolicy,
     pub services: core::service::Allocation,
     /// Where calls find what they write; filled once the rows are made.

@@ -2,13 +2,19 @@
 
 use std::sync::Arc;
 
-use super::{Endpoints, Scope, body, create::fill_namespace, encode, list, options::WriteOptions, ownership};
+use super::{
+    Endpoints, Scope, body,
+    create::fill_namespace,
+    encode, list,
+    options::{ListOptions, WriteOptions},
+    ownership,
+    selectors::Selectors,
+};
 use crate::{
     admission::Operation,
-    api::{ApiError, Meta, clock},
-    object::Value,
-    registry::resource::{Call, CallContext, Verb},
-    server::{context::Exchange, http::Response},
+    api::{ApiError, clock, status::GroupResource},
+    registry::resource::{Call, CallContext, Compute, Verb},
+    server::{context::Exchange, http::Response, respond},
 };
 
 impl Endpoints {
@@ -46,25 +52,26 @@ impl Endpoints {
     }
 
     /// Reads of objects that exist only while they are looked at.
-    pub(super) fn computed(
+    pub(super) async fn computed(
         self: &Arc<Self>,
         cx: &mut Exchange,
         scope: &Scope<'_>,
         verb: Verb,
-        make: &(dyn Fn() -> Vec<Value> + Send + Sync),
+        objects: &dyn Compute,
     ) -> Result<Response, ApiError> {
-        let accepted = encode::accepted(cx, scope, false)?;
-        let objects = make();
-        match verb {
-            Verb::Get => {
-                let found = objects.into_iter().find(|object| Meta::of(object).name() == scope.name);
-                let object = found.ok_or_else(|| ApiError::not_found(scope.gr(), scope.name))?;
-                encode::object_response(cx, scope, accepted, 200, object)
-            }
-            _ => {
-                let value = list::computed(cx, scope, accepted, objects)?;
-                Ok(crate::server::respond::document(cx, 200, accepted, &value))
-            }
+        if verb == Verb::Get {
+            let accepted = encode::accepted(cx, scope, false)?;
+            // Upstream names the one kind of this sort by its singular.
+            let gr = GroupResource::new(scope.gr().group, &scope.resource.singular);
+            let object = objects.get(scope.name).await.ok_or_else(|| ApiError::not_found(gr, scope.name))?;
+            return encode::object_response(cx, scope, accepted, 200, object);
         }
+        let options = ListOptions::decode(&cx.query, false)?;
+        let selectors = Selectors::parse(scope, &options.label_selector, &options.field_selector)?;
+        let accepted = encode::accepted(cx, scope, false)?;
+        let mut found = objects.list().await;
+        found.retain(|object| selectors.match_object(object));
+        let value = list::computed(cx, scope, accepted, found)?;
+        Ok(respond::document(cx, 200, accepted, &value))
     }
 }

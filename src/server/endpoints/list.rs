@@ -335,7 +335,7 @@ pub(super) fn computed(
     cx: &Exchange,
     scope: &Scope<'_>,
     accepted: Accepted,
-    objects: Vec<Value>,
+    mut objects: Vec<Value>,
 ) -> Result<Value, ApiError> {
     let metadata_list = |version: MetaVersion| {
         let items = objects.iter().map(|object| encode::partial_metadata(object, version)).collect();
@@ -347,7 +347,14 @@ pub(super) fn computed(
         ])
     };
     Ok(match accepted.transform {
-        Transform::None => list_value(scope, Map::new(), objects),
+        Transform::None => {
+            // As in all lists of built-in kinds, the items do not say what they are.
+            objects.iter_mut().filter_map(Value::as_object_mut).for_each(|item| {
+                item.remove("apiVersion");
+                item.remove("kind");
+            });
+            list_value(scope, Map::new(), objects)
+        }
         Transform::PartialObjectMetadata(_) => return Err(no_list(scope)),
         Transform::PartialObjectMetadataList(version) => metadata_list(version),
         Transform::Table(version) => {

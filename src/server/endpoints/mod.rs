@@ -101,7 +101,7 @@ impl Endpoints {
             Some(SubresourceBehaviour::Call(call)) => self.call(cx, &scope, &**call).await,
             _ => match &row.resource.behaviour {
                 Behaviour::Call(call) => self.call(cx, &scope, &**call).await,
-                Behaviour::Computed(list) => self.computed(cx, &scope, verb, &**list),
+                Behaviour::Computed(objects) => self.computed(cx, &scope, verb, &**objects).await,
                 Behaviour::Stored { .. } => self.stored(cx, &scope, verb).await,
             },
         }

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use super::Scope;
 use crate::{
-    api::{ApiError, fields, labels},
+    api::{ApiError, Meta, fields, labels},
+    object::{Map, Value},
     storage::cache::{Attrs, Entry},
 };
 
@@ -47,6 +48,20 @@ impl Selectors {
             other => attrs.field(other).unwrap_or(""),
         };
         self.fields.matches(field) && self.labels.matches(&Attributes(&attrs))
+    }
+}
+
+impl Selectors {
+    /// The same for an object that is in no cache; it is selected by its name and labels only.
+    pub fn match_object(&self, object: &Value) -> bool {
+        let meta = Meta::of(object);
+        let field = |name: &str| match name {
+            "metadata.name" => meta.name(),
+            "metadata.namespace" => meta.namespace(),
+            _ => "",
+        };
+        let none = Map::new();
+        self.fields.matches(field) && self.labels.matches(meta.labels().unwrap_or(&none))
     }
 }
 

@@ -31,6 +31,7 @@ pub fn behaviour(wiring: &Wiring, plural: &str) -> Option<Behaviour> {
         "pods" => Some(pod::behaviour(wiring)),
         "services" => Some(service::behaviour(&wiring.reader, &wiring.services)),
         "endpoints" => Some(Behaviour::Stored { strategy: Arc::new(endpoints::EndpointsStrategy), lifecycle: None }),
+        "componentstatuses" => Some(Behaviour::Computed(wiring.components.clone())),
         "bindings" => Some(pod::bindings(wiring)),
         _ => None,
     }
