@@ -14,7 +14,7 @@ fn available(program: &str) -> bool {
     Command::new(program).arg("version").output().is_ok() || Command::new(program).arg("--version").output().is_ok()
 }
 
-/// Runs the recordings (all, or those named) and gives the names of cases that must pass and did not.
+/// Runs the recordings named and gives the names of cases that must pass and did not.
 fn lost(only: &[String]) -> (Vec<String>, String) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/conformance");
     let start = format!("{} run --controllers= --state-dir {{state}}/data", binary());
@@ -56,7 +56,9 @@ fn every_case_that_once_passed_passes() {
     }
     let list = include_str!("../conformance/must-pass.txt");
     assert!(list.lines().count() > 1000, "the list of cases that must pass has shrunk");
-    let (first, _) = lost(&[]);
+    // Only these are run: what does not pass yet would cost the time it waits.
+    let names: Vec<String> = list.lines().map(str::to_owned).collect();
+    let (first, _) = lost(&names);
     if first.is_empty() {
         return;
     }
