@@ -318,7 +318,10 @@ impl FieldError {
     }
 }
 
-/// All problems of one object, in the order they were found.
+/// More problems of one object are not kept: it is invalid after the first, and nobody reads as many.
+const MOST_ERRORS: usize = 10_000;
+
+/// All problems of one object, in the order they were found; the first ten thousand.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ErrorList(Vec<FieldError>);
 
@@ -327,11 +330,14 @@ impl ErrorList {
         Self::default()
     }
     pub fn push(&mut self, error: FieldError) {
-        self.0.push(error);
+        if self.0.len() < MOST_ERRORS {
+            self.0.push(error);
+        }
     }
     /// Adds an error before the one at `at`, or at the end.
     pub fn insert(&mut self, at: usize, error: FieldError) {
         self.0.insert(at.min(self.0.len()), error);
+        self.0.truncate(MOST_ERRORS);
     }
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -343,7 +349,8 @@ impl ErrorList {
         self.0.iter()
     }
     pub fn extend(&mut self, errors: impl IntoIterator<Item = FieldError>) {
-        self.0.extend(errors);
+        let room = MOST_ERRORS.saturating_sub(self.0.len());
+        self.0.extend(errors.into_iter().take(room));
     }
     pub fn retain(&mut self, keep: impl FnMut(&FieldError) -> bool) {
         self.0.retain(keep);
@@ -365,7 +372,7 @@ impl IntoIterator for ErrorList {
 
 impl FromIterator<FieldError> for ErrorList {
     fn from_iter<T: IntoIterator<Item = FieldError>>(errors: T) -> Self {
-        Self(errors.into_iter().collect())
+        Self(errors.into_iter().take(MOST_ERRORS).collect())
     }
 }
 

@@ -2,6 +2,9 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+/// More are not kept: an answer's headers have no room for as many.
+const MOST: usize = 5_000;
+
 /// Warnings for the client, each text once. Shared with whatever runs below the endpoint.
 #[derive(Clone, Debug, Default)]
 pub struct Warnings(Arc<Mutex<Vec<String>>>);
@@ -10,7 +13,7 @@ impl Warnings {
     pub fn add(&self, text: impl Into<String>) {
         let text = text.into();
         let mut warnings = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if !warnings.contains(&text) {
+        if warnings.len() < MOST && !warnings.contains(&text) {
             warnings.push(text);
         }
     }

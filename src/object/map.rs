@@ -2,6 +2,9 @@
 
 use super::{Key, Value};
 
+/// So many members are set or taken out one by one: moving what stands behind them is cheaper than a new vector.
+const FEW: usize = 8;
+
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Map(Vec<(Key, Value)>);
 
@@ -66,6 +69,46 @@ impl Map {
                 None
             }
         }
+    }
+
+    /// Sets many members in one pass, the last of several with one key; O(n + m log m), where one by one is O(n m).
+    pub fn insert_all(&mut self, members: Vec<(Key, Value)>) {
+        if members.len() <= FEW {
+            for (key, value) in members {
+                self.insert(key, value);
+            }
+            return;
+        }
+        let new = Self::from_members(members, |_| {}).0;
+        if self.0.last().is_none_or(|last| new.first().is_some_and(|first| last.0 < first.0)) {
+            self.0.extend(new);
+            return;
+        }
+        let mut merged = Vec::with_capacity(self.0.len() + new.len());
+        let mut old = std::mem::take(&mut self.0).into_iter().peekable();
+        for member in new {
+            while let Some(before) = old.next_if(|old| old.0 < member.0) {
+                merged.push(before);
+            }
+            old.next_if(|old| old.0 == member.0);
+            merged.push(member);
+        }
+        merged.extend(old);
+        self.0 = merged;
+    }
+
+    /// Takes many members out in one pass. `keys` are sorted.
+    pub fn remove_all(&mut self, keys: &[&Key]) {
+        debug_assert!(keys.is_sorted(), "sorted");
+        if keys.len() <= FEW {
+            keys.iter().for_each(|key| drop(self.remove(key)));
+            return;
+        }
+        let mut gone = keys.iter().peekable();
+        self.0.retain(|(key, _)| {
+            while gone.next_if(|gone| **gone < key).is_some() {}
+            gone.peek().is_none_or(|gone| **gone != key)
+        });
     }
 
     pub fn remove(&mut self, key: &str) -> Option<Value> {
@@ -141,5 +184,42 @@ impl<K: Into<Key>, V: Into<Value>> FromIterator<(K, V)> for Map {
 impl<K: Into<Key>, V: Into<Value>, const N: usize> From<[(K, V); N]> for Map {
     fn from(members: [(K, V); N]) -> Self {
         members.into_iter().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn map(keys: impl IntoIterator<Item = u32>, value: i64) -> Map {
+        keys.into_iter().map(|key| (Key::new(&format!("{key:04}")), value)).collect()
+    }
+
+    #[test]
+    fn many_at_once_are_the_same_as_one_by_one() {
+        let (step, other) = ([1, 2, 3, 7], [2, 3, 5]);
+        for (step, other) in step.into_iter().flat_map(|step| other.map(|other| (step, other))) {
+            let before = map((0..100).step_by(step), 1);
+            let new: Vec<(Key, Value)> = map((50..150).step_by(other), 2).into_iter().rev().collect();
+            let (mut all, mut single) = (before.clone(), before.clone());
+            all.insert_all(new.clone());
+            new.iter().for_each(|(key, value)| drop(single.insert(key.clone(), value.clone())));
+            assert_eq!(all, single);
+            let gone = map((0..200).step_by(other), 0);
+            all.remove_all(&gone.keys().collect::<Vec<_>>());
+            gone.keys().for_each(|key| drop(single.remove(key)));
+            assert_eq!(all, single);
+        }
+    }
+
+    #[test]
+    fn the_last_of_several_wins_and_an_empty_map_takes_all() {
+        let members: Vec<(Key, Value)> = (0..20).map(|n| (Key::new(&format!("{}", n % 5)), Value::Int(n))).collect();
+        let mut map = Map::new();
+        map.insert_all(members);
+        assert_eq!(
+            map.iter().map(|(_, value)| value.as_i64()).collect::<Vec<_>>(),
+            (15..20).map(Some).collect::<Vec<_>>()
+        );
     }
 }

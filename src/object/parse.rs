@@ -1,6 +1,9 @@
 //! JSON text to a tree, with Go's error texts (encoding/json's scanner, as sigs.k8s.io/json carries it).
 
-use super::{Key, Map, Value, path::FieldPath};
+use super::{
+    Key, Map, Value,
+    path::{FieldPath, Room},
+};
 
 /// Deepest nesting of arrays and objects. Go stops at 10,000; no real object comes near this, and walks over the
 /// tree recurse.
@@ -27,17 +30,18 @@ pub struct Parsed {
     pub duplicates: Vec<String>,
 }
 
-const MAX_DUPLICATES: usize = 100;
+pub(super) const MAX_DUPLICATES: usize = 100;
 
 /// Parses one document; the last of several members with one name wins silently.
 pub fn parse(text: &[u8]) -> Result<Value, JsonError> {
-    let mut parser = Parser { text, at: 0, depth: 0, path: None, duplicates: Vec::new() };
+    let mut parser = Parser { text, at: 0, depth: 0, path: None, duplicates: Vec::new(), room: Room::default() };
     parser.document()
 }
 
 /// Parses one document and reports repeated members.
 pub fn parse_reporting_duplicates(text: &[u8]) -> Result<Parsed, JsonError> {
-    let mut parser = Parser { text, at: 0, depth: 0, path: Some(FieldPath::default()), duplicates: Vec::new() };
+    let path = Some(FieldPath::default());
+    let mut parser = Parser { text, at: 0, depth: 0, path, duplicates: Vec::new(), room: Room::default() };
     let value = parser.document()?;
     Ok(Parsed { value, duplicates: parser.duplicates })
 }
@@ -49,6 +53,7 @@ struct Parser<'a> {
     /// Where the parser is; kept only when duplicates are asked for.
     path: Option<FieldPath>,
     duplicates: Vec<String>,
+    room: Room,
 }
 
 impl Parser<'_> {
@@ -204,7 +209,7 @@ impl Parser<'_> {
     }
 
     fn close(&mut self, members: Vec<(Key, Value)>) -> Map {
-        let (path, duplicates) = (&mut self.path, &mut self.duplicates);
+        let (path, duplicates, room) = (&mut self.path, &mut self.duplicates, &mut self.room);
         let mut last: Option<Key> = None;
         Map::from_members(members, |key| {
             // Go reports each repeated name once per object.
@@ -216,7 +221,7 @@ impl Parser<'_> {
                 && duplicates.len() < MAX_DUPLICATES
             {
                 path.push_key(key);
-                duplicates.push(path.to_string());
+                duplicates.extend(path.text_within(room));
                 path.pop();
             }
         })

@@ -30,8 +30,35 @@ impl FieldPath {
         self.0.is_empty()
     }
 
+    /// The path written out, while there is room: a long name stands in the paths of all that is below it, so that what
+    /// they take together is no small number times the input.
+    pub fn text_within(&self, room: &mut Room) -> Option<String> {
+        room.take(self)
+    }
+
     pub fn steps(&self) -> &[Step] {
         &self.0
+    }
+}
+
+/// Bytes that all paths told of one object may take together.
+#[derive(Clone, Copy, Debug)]
+pub struct Room(usize);
+
+impl Default for Room {
+    fn default() -> Self {
+        Self(8 << 20)
+    }
+}
+
+impl Room {
+    /// The text, if there is room left; the last one may be longer than that.
+    pub fn take(&mut self, text: &dyn fmt::Display) -> Option<String> {
+        (self.0 > 0).then(|| {
+            let text = text.to_string();
+            self.0 = self.0.saturating_sub(text.len());
+            text
+        })
     }
 }
 

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::de::{Deserialize, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 
-use super::{FieldPath, Key, MAX_DEPTH, Map, Parsed, Value};
+use super::{FieldPath, Key, MAX_DEPTH, Map, Parsed, Room, Value, parse::MAX_DUPLICATES};
 
 /// Parses one YAML document, reporting repeated members. JSON text is YAML too, but callers try the JSON parser
 /// first since it is ten times quicker.
@@ -16,9 +16,10 @@ pub fn parse(text: &str) -> Result<Parsed, String> {
         legacy_octal_numbers: true,
         duplicate_keys: serde_saphyr::DuplicateKeyPolicy::LastWins,
     };
-    let mut duplicates = Vec::new();
+    let (mut duplicates, mut room) = (Vec::new(), Room::default());
     let value = serde_saphyr::with_deserializer_from_str_with_options(text, options, |deserializer| {
-        Seed { path: &mut FieldPath::default(), duplicates: &mut duplicates, depth: 0 }.deserialize(deserializer)
+        let path = &mut FieldPath::default();
+        Seed { path, duplicates: &mut duplicates, room: &mut room, depth: 0 }.deserialize(deserializer)
     })
     .map_err(|error| error.to_string())?;
     Ok(Parsed { value, duplicates })
@@ -27,12 +28,13 @@ pub fn parse(text: &str) -> Result<Parsed, String> {
 struct Seed<'a> {
     path: &'a mut FieldPath,
     duplicates: &'a mut Vec<String>,
+    room: &'a mut Room,
     depth: usize,
 }
 
 impl Seed<'_> {
     fn inner(&mut self) -> Seed<'_> {
-        Seed { path: self.path, duplicates: self.duplicates, depth: self.depth + 1 }
+        Seed { path: self.path, duplicates: self.duplicates, room: self.room, depth: self.depth + 1 }
     }
 }
 
@@ -108,11 +110,16 @@ impl<'de> Visitor<'de> for Seed<'_> {
             self.path.pop();
             members.push((key.0, value));
         }
-        let Seed { path, duplicates, .. } = self;
+        let Seed { path, duplicates, room, .. } = self;
+        let mut last: Option<Key> = None;
         Ok(Value::Object(Map::from_members(members, |key| {
-            path.push_key(key);
-            duplicates.push(path.to_string());
-            path.pop();
+            // As in JSON: each name once per object, and not without end.
+            if last.as_ref() != Some(key) && duplicates.len() < MAX_DUPLICATES {
+                path.push_key(key);
+                duplicates.extend(path.text_within(room));
+                path.pop();
+            }
+            last = Some(key.clone());
         })))
     }
 }

@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     api::{duration, field::quote, quantity::Quantity},
-    object::{FieldPath, Key, Map, Value, print_float},
+    object::{FieldPath, Key, Map, Room, Value, print_float},
 };
 
 /// Strict errors and type errors gathered at most; Go stops at the same number of strict ones.
@@ -62,7 +62,8 @@ fn decode_tree(
     if !walker.problems.is_empty() {
         return Err(first_problem(walker.problems, source));
     }
-    let unknown: Vec<String> = walker.unknown.iter().map(FieldPath::to_string).collect();
+    let mut room = Room::default();
+    let unknown: Vec<String> = walker.unknown.iter().map_while(|path| path.text_within(&mut room)).collect();
     Ok(match source {
         Some(text) if unknown.len() > 1 => source::in_order(text, unknown),
         _ => unknown,

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     api::{FieldError, Path},
-    object::{FieldPath, Key, Map, Value},
+    object::{FieldPath, Key, Map, Room, Value},
 };
 
 /// Unknown members reported at most.
@@ -81,7 +81,8 @@ impl<'t> Node<'t> {
 pub fn prune(table: &Table, ty: TypeId, value: &mut Value) -> Vec<String> {
     let mut pruner = Pruner { path: FieldPath::default(), unknown: Vec::new() };
     pruner.value(Node::of(table, ty), value);
-    let mut unknown: Vec<String> = pruner.unknown.iter().map(FieldPath::to_string).collect();
+    let mut room = Room::default();
+    let mut unknown: Vec<String> = pruner.unknown.iter().map_while(|path| path.text_within(&mut room)).collect();
     unknown.sort_unstable();
     unknown.truncate(MAX_REPORTED);
     unknown
@@ -241,7 +242,7 @@ pub enum Malformed {
 /// # Errors
 /// The first thing of a wrong type, if it is to be refused.
 pub fn coerce(table: &Table, ty: TypeId, value: &mut Value, malformed: Malformed) -> Result<Vec<String>, Box<Refused>> {
-    let mut coercer = Coercer { malformed, unknown: Vec::new() };
+    let mut coercer = Coercer { malformed, unknown: Vec::new(), room: Room::default() };
     coercer.value(Node::of(table, ty), value, Path::ROOT)?;
     coercer.unknown.sort_unstable();
     coercer.unknown.truncate(MAX_REPORTED);
@@ -251,6 +252,7 @@ pub fn coerce(table: &Table, ty: TypeId, value: &mut Value, malformed: Malformed
 struct Coercer {
     malformed: Malformed,
     unknown: Vec<String>,
+    room: Room,
 }
 
 impl Coercer {
@@ -327,7 +329,8 @@ impl Coercer {
     }
 
     fn report(&mut self, path: &Path, unknown: Vec<String>) {
-        self.unknown.extend(unknown.into_iter().map(|name| format!("{path}.{name}")));
+        let told = unknown.into_iter().map_while(|name| self.room.take(&format_args!("{path}.{name}")));
+        self.unknown.extend(told);
     }
 }
 

@@ -1,9 +1,12 @@
 //! Finds members of a tree again in the JSON text it came from, to tell which came first and how a number was written.
 //! Only called when there is something to report; one pass over the text.
 
-use std::{collections::HashMap, ops::Range};
+use std::{
+    collections::{HashMap, HashSet},
+    ops::Range,
+};
 
-use crate::object::{self, FieldPath, Key, MAX_DEPTH};
+use crate::object::{self, MAX_DEPTH};
 
 /// A member by its path, or the second of that path.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,17 +51,42 @@ type Found = HashMap<String, Vec<Range<usize>>>;
 struct Scan<'a> {
     text: &'a [u8],
     at: usize,
-    path: FieldPath,
+    path: String,
+    /// Length and hash of the path at each level above, and here. A hash goes on from the one above, so that a long name
+    /// is not read again for everything below it.
+    levels: Vec<(usize, u64)>,
+    /// Hashes of the paths that are looked for.
+    hashes: HashSet<u64>,
     found: Found,
 }
 
+/// FNV-1a, from where it stopped.
+fn hash(state: u64, text: &str) -> u64 {
+    text.bytes().fold(state, |state, byte| (state ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+}
+
+const HASH_OF_NOTHING: u64 = 0xcbf2_9ce4_8422_2325;
+
 impl<'a> Scan<'a> {
     fn run(text: &'a [u8], paths: impl Iterator<Item = String>) -> Found {
-        let mut scan =
-            Scan { text, at: 0, path: FieldPath::default(), found: paths.map(|path| (path, Vec::new())).collect() };
+        let found: Found = paths.map(|path| (path, Vec::new())).collect();
+        let hashes = found.keys().map(|path| hash(HASH_OF_NOTHING, path)).collect();
+        let mut scan = Scan { text, at: 0, path: String::new(), levels: vec![(0, HASH_OF_NOTHING)], hashes, found };
         // The text was parsed before, so an end that comes too early only means that nothing more is found.
         let _ = scan.value(0);
         scan.found
+    }
+
+    /// Goes a level down; `step` is as paths print it ([`object::FieldPath`]).
+    fn enter(&mut self, step: &str) {
+        let (_, above) = self.levels.last().copied().unwrap_or((0, HASH_OF_NOTHING));
+        self.path.push_str(step);
+        self.levels.push((self.path.len(), hash(above, step)));
+    }
+
+    fn leave(&mut self) {
+        self.levels.pop();
+        self.path.truncate(self.levels.last().map_or(0, |(length, _)| *length));
     }
 
     fn next(&mut self) -> Option<u8> {
@@ -102,7 +130,12 @@ impl<'a> Scan<'a> {
                     let start = self.at;
                     self.string()?;
                     let key = object::parse(self.text.get(start..self.at)?).ok()?;
-                    self.path.push_key(&Key::new(key.as_str()?));
+                    let key = key.as_str()?;
+                    if self.levels.len() > 1 {
+                        self.enter(&format!(".{key}"));
+                    } else {
+                        self.enter(key);
+                    }
                     self.space()?;
                     self.at += 1;
                     self.recorded(depth)?;
@@ -121,7 +154,7 @@ impl<'a> Scan<'a> {
                 b']' => break,
                 b',' => self.at += 1,
                 _ => {
-                    self.path.push_index(index);
+                    self.enter(&format!("[{index}]"));
                     index += 1;
                     self.recorded(depth)?;
                 }
@@ -137,11 +170,11 @@ impl<'a> Scan<'a> {
         self.space()?;
         let start = self.at;
         self.value(depth + 1)?;
-        let path = self.path.to_string();
-        if let Some(places) = self.found.get_mut(&path) {
+        let wanted = self.levels.last().is_some_and(|(_, hash)| self.hashes.contains(hash));
+        if wanted && let Some(places) = self.found.get_mut(&self.path) {
             places.push(start..self.at);
         }
-        self.path.pop();
+        self.leave();
         Some(())
     }
 

@@ -6,12 +6,15 @@
 
 mod api;
 mod architecture;
+mod bounds;
 mod clients;
 mod config;
 mod conformance;
 mod failures;
 mod faults;
+mod fuzz;
 mod handover;
+mod model;
 mod noticed;
 mod packaging;
 mod reload;

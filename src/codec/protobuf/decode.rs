@@ -66,6 +66,8 @@ impl<'t> Decoder<'t> {
         self.count(1)?;
         // One place for each field, in the order in which a map keeps them.
         let mut values = vec![Value::Null; it.fields.len()];
+        // Entries of maps, by field: they come in any order and are sorted once.
+        let mut entries: Vec<(u32, Vec<(Key, Value)>)> = Vec::new();
         let mut reader = Reader::new(raw);
         while let Some((tag, wire_type)) = reader.tag()? {
             let entry = it.wire.binary_search_by_key(&tag, |entry| entry.tag).ok().and_then(|at| it.wire.get(at));
@@ -76,7 +78,19 @@ impl<'t> Decoder<'t> {
                         reader.skip(wire_type)?;
                         continue;
                     };
-                    self.member(self.table.get(field.slot.ty), value, &mut reader, wire_type, &field.name, depth)?;
+                    let ty = self.table.get(field.slot.ty);
+                    if let Shape::Map(map_of) = &ty.shape {
+                        self.count(1)?;
+                        let inner = self.table.get(map_of.value.ty);
+                        let raw = reader.length_delimited(wire_type, &field.name)?;
+                        let entry = self.entry(inner, raw, &field.name, depth)?;
+                        match entries.iter_mut().find(|(own, _)| *own == at) {
+                            Some((_, entries)) => entries.push(entry),
+                            None => entries.push((at, vec![entry])),
+                        }
+                    } else {
+                        self.member(ty, value, &mut reader, wire_type, &field.name, depth)?;
+                    }
                 }
                 Some(WireMember::Embedded(ty)) => {
                     let inner = reader.length_delimited(wire_type, "")?;
@@ -89,6 +103,11 @@ impl<'t> Decoder<'t> {
                         }
                     }
                 }
+            }
+        }
+        for (at, entries) in entries {
+            if let Some(value) = values.get_mut(at as usize) {
+                *value = Value::Object(Map::from_members(entries, |_| {}));
             }
         }
         self.finish(it, values)
@@ -109,7 +128,7 @@ impl<'t> Decoder<'t> {
         Ok(Map::from_members(members, |_| {}))
     }
 
-    /// One occurrence of a field; lists and maps grow by it.
+    /// One occurrence of a field that is no map; lists grow by it.
     fn member(
         &mut self,
         ty: &'t Type,
@@ -137,13 +156,6 @@ impl<'t> Decoder<'t> {
                 }
                 self.count(1)?;
                 items.push(self.one(item, reader, wire_type, name, depth)?);
-                Ok(())
-            }
-            Shape::Map(map_of) => {
-                self.count(1)?;
-                let inner = self.table.get(map_of.value.ty);
-                let (key, entry) = self.entry(inner, reader.length_delimited(wire_type, name)?, name, depth)?;
-                value.make_object().insert(key, entry);
                 Ok(())
             }
             _ => {

@@ -39,6 +39,9 @@ enum Node {
 
 type Selected<'a> = Vec<Cow<'a, Value>>;
 
+/// A path that selects more fails: several `..` multiply.
+const MOST: usize = 100_000;
+
 impl JsonPath {
     /// Reads a path as it stands between braces: `.spec.replicas`.
     pub fn parse(path: &str) -> Result<Self, PathError> {
@@ -311,6 +314,9 @@ fn slice(text: &str) -> Result<Node, PathError> {
 fn walk<'a>(nodes: &[Node], mut values: Selected<'a>) -> Result<Selected<'a>, PathError> {
     for node in nodes {
         values = step(node, values)?;
+        if values.len() > MOST {
+            return Err(PathError);
+        }
     }
     Ok(values)
 }
@@ -327,8 +333,17 @@ fn step<'a>(node: &Node, values: Selected<'a>) -> Result<Selected<'a>, PathError
                 }
             }
         }
-        Node::Wildcard => values.into_iter().for_each(|value| found.extend(children(value))),
-        Node::Recursive => values.into_iter().for_each(|value| descend(value, &mut found)),
+        Node::Wildcard | Node::Recursive => {
+            for value in values {
+                match node {
+                    Node::Wildcard => found.extend(children(value)),
+                    _ => descend(value, &mut found),
+                }
+                if found.len() > MOST {
+                    return Err(PathError);
+                }
+            }
+        }
         Node::Slice { start, end, derived, step } => {
             for value in values.into_iter().filter(|value| !value.is_null()) {
                 let Value::Array(items) = &*value else { return Err(PathError) };
@@ -340,6 +355,9 @@ fn step<'a>(node: &Node, values: Selected<'a>) -> Result<Selected<'a>, PathError
         Node::Union(branches) => {
             for branch in branches {
                 found.extend(walk(branch, values.clone())?);
+                if found.len() > MOST {
+                    return Err(PathError);
+                }
             }
         }
         Node::Filter { left, operator, right } => {

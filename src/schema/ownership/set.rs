@@ -351,14 +351,14 @@ fn unite_maps(map: &mut Map, other: Map) {
         return;
     }
     if much_smaller(other.len(), map.len()) {
+        let mut new = Vec::new();
         for (key, node) in other {
             match map.get_mut(&key) {
                 Some(mine) => unite_nodes(mine, node),
-                None => {
-                    map.insert(key, node);
-                }
+                None => new.push((key, node)),
             }
         }
+        map.insert_all(new);
         return;
     }
     let mut out: Vec<(Key, Value)> = Vec::with_capacity(map.len() + other.len());
@@ -418,13 +418,15 @@ fn subtract_members(map: &mut Map, other: &Members, recursively: bool) {
         return;
     }
     if much_smaller(other.len(), map.len()) {
+        let mut gone = Vec::new();
         for (key, theirs) in other {
             if let Some(node) = map.get_mut(key)
                 && !subtract_node(node, theirs, recursively)
             {
-                map.remove(key);
+                gone.push(key);
             }
         }
+        map.remove_all(&gone);
         return;
     }
     let mut at = 0;

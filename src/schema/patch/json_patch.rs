@@ -13,6 +13,8 @@ use crate::{
 pub const MAX_OPERATIONS: usize = 10_000;
 /// All `copy` operations together may add this much, in bytes of JSON.
 pub const MAX_COPIED_BYTES: usize = 3 * 1024 * 1024;
+/// How many items and members all operations together may push aside to make or close a gap: seconds of work.
+const MAX_MOVED: usize = 500_000_000;
 /// How many nodes the search for too deep documents may look at in all.
 const MAX_VISITED: usize = 10_000_000;
 
@@ -89,11 +91,12 @@ impl JsonPatch {
         Ok((Self(operations.into_iter().map(Operation::read).collect()), problems))
     }
 
-    /// The ways to the containers that the operations look into.
+    /// The ways to the containers that the operations look into, as far down as a document can have any: what a path
+    /// says is as long as its writer likes.
     pub(super) fn paths(&self) -> impl Iterator<Item = Vec<String>> {
         let texts = self.0.iter().flat_map(|operation| [operation.path.as_deref(), operation.from.as_deref()]);
         texts.flatten().map(|path| {
-            let mut names: Vec<String> = path.split('/').skip(1).map(unescape).collect();
+            let mut names: Vec<String> = path.split('/').skip(1).take(MAX_DEPTH).map(unescape).collect();
             names.pop();
             names
         })
@@ -101,7 +104,7 @@ impl JsonPatch {
 
     /// Applies all operations, or none. Not atomic in `doc`, which is consumed.
     pub fn apply(&self, doc: Value) -> Result<Value, PatchError> {
-        let mut document = Document { root: doc, copied: 0, visits: MAX_VISITED };
+        let mut document = Document { root: doc, copied: 0, visits: MAX_VISITED, moves: MAX_MOVED };
         for operation in &self.0 {
             document.apply(operation).map_err(PatchError::Rejected)?;
         }
@@ -195,12 +198,16 @@ struct Place<'d> {
     container: &'d mut Value,
     key: String,
     depth: usize,
+    /// What is left of [`MAX_MOVED`].
+    moves: &'d mut usize,
 }
 
 struct Document {
     root: Value,
     copied: usize,
+    /// What is left of [`MAX_VISITED`] and [`MAX_MOVED`].
     visits: usize,
+    moves: usize,
 }
 
 impl Document {
@@ -222,7 +229,7 @@ impl Document {
         // Whatever stands before the first slash is lost.
         segments.next()?;
         let key = segments.next_back()?;
-        let mut container = &mut self.root;
+        let (mut container, moves) = (&mut self.root, &mut self.moves);
         let mut depth = 1;
         for segment in segments {
             depth += 1;
@@ -235,7 +242,12 @@ impl Document {
                 _ => return None,
             };
         }
-        matches!(container, Value::Object(_) | Value::Array(_)).then(|| Place { container, key: unescape(key), depth })
+        matches!(container, Value::Object(_) | Value::Array(_)).then(|| Place {
+            container,
+            key: unescape(key),
+            depth,
+            moves,
+        })
     }
 
     fn add(&mut self, operation: &Operation) -> Result<(), String> {
@@ -397,6 +409,7 @@ impl Place<'_> {
         debug_assert!(self.depth <= MAX_DEPTH, "checked before");
         match self.container {
             Value::Object(map) => {
+                charge(self.moves, if map.contains_key(&self.key) { 0 } else { map.len() })?;
                 map.insert(Key::new(&self.key), value);
             }
             Value::Array(items) if self.key == "-" => items.push(value),
@@ -405,6 +418,7 @@ impl Place<'_> {
                     .map_err(|why| format!("value was not a proper array index: '{}': {why}", self.key))?;
                 // From the end, -1 is behind the last item.
                 let at = resolve(wanted, items.len() + 1)?;
+                charge(self.moves, items.len() - at)?;
                 items.insert(at, value);
             }
             _ => {}
@@ -416,14 +430,23 @@ impl Place<'_> {
         match self.container {
             Value::Array(items) => {
                 let at = index(&self.key, items.len())?;
+                charge(self.moves, items.len() - at)?;
                 Ok(items.remove(at))
             }
             container => container
                 .as_object_mut()
-                .and_then(|map| map.remove(&self.key))
+                .map(|map| charge(self.moves, map.len()).map(|()| map.remove(&self.key)))
+                .transpose()?
+                .flatten()
                 .ok_or_else(|| format!("Unable to remove nonexistent key: {}: missing value", self.key)),
         }
     }
+}
+
+/// Pays for what stands behind a place.
+fn charge(moves: &mut usize, behind: usize) -> Result<(), String> {
+    *moves = moves.checked_sub(behind).ok_or("too many items and members are moved")?;
+    Ok(())
 }
 
 /// The place of an existing item; negative numbers count from the end.

@@ -44,21 +44,21 @@ pub fn merge_patch(doc: Value, patch: &Value) -> Result<Value, PatchError> {
 }
 
 fn merge_members(doc: &mut Map, patch: &Map) {
+    // Gathered, and done in one pass each: names of the patch are sorted, and no name is in both.
+    let (mut gone, mut new) = (Vec::new(), Vec::new());
     for (name, value) in patch.iter() {
         match (doc.get_mut(name), value) {
-            (Some(_), Value::Null) => {
-                doc.remove(name);
-            }
+            (Some(_), Value::Null) => gone.push(name),
             (None, Value::Null) => {}
             (Some(Value::Object(there)), Value::Object(value)) => merge_members(there, value),
             // A list or scalar in the place of an object keeps its nulls.
             (Some(there @ Value::Object(_)), value) => *there = value.clone(),
             (Some(there), value) => *there = without_nulls(value),
-            (None, value) => {
-                doc.insert(name.clone(), without_nulls(value));
-            }
+            (None, value) => new.push((name.clone(), without_nulls(value))),
         }
     }
+    doc.remove_all(&gone);
+    doc.insert_all(new);
 }
 
 /// A value without the members that are null; nulls in lists stay.

@@ -12,10 +12,14 @@ use std::{
 use parking_lot::Mutex;
 use regex::bytes::{Regex, RegexBuilder};
 
-/// Compiled expressions kept at once.
+/// Compiled expressions of usual size kept at once.
 const KEPT: usize = 512;
+/// Most that one of usual size takes, in bytes.
+const USUAL: usize = 256 << 10;
+/// Larger ones kept at once.
+const LARGE_KEPT: usize = 4;
 /// Most a compiled expression may take, in bytes; Go's own limit is of the same order.
-const LARGEST: usize = 64 << 20;
+const LARGEST: usize = 32 << 20;
 /// Go's limit of a repetition and of nested ones multiplied.
 const MOST_REPEATS: i64 = 1000;
 /// Go's limit of nesting.
@@ -26,20 +30,41 @@ const DEEPEST: usize = 1000;
 /// # Errors
 /// What Go says of a pattern it does not read.
 pub fn compiled(pattern: &str) -> Result<Arc<Regex>, String> {
-    static CACHE: OnceLock<Mutex<HashMap<Box<str>, Arc<Regex>>>> = OnceLock::new();
+    static CACHE: OnceLock<Mutex<Cache>> = OnceLock::new();
     let cache = CACHE.get_or_init(Mutex::default);
-    if let Some(found) = cache.lock().get(pattern) {
-        return Ok(found.clone());
+    if let Some(found) = cache.lock().find(pattern) {
+        return Ok(found);
     }
     let text = translate(pattern)?;
-    let made = RegexBuilder::new(&text).size_limit(LARGEST).nest_limit(4 * DEEPEST as u32).build();
-    let made = Arc::new(made.map_err(|_| error("expression too large", pattern))?);
-    let mut kept = cache.lock();
-    if kept.len() >= KEPT {
-        kept.clear();
-    }
-    kept.insert(pattern.into(), made.clone());
+    let build = |limit: usize| RegexBuilder::new(&text).size_limit(limit).nest_limit(4 * DEEPEST as u32).build();
+    let (made, large) = match build(USUAL) {
+        Ok(made) => (made, false),
+        Err(_) => (build(LARGEST).map_err(|_| error("expression too large", pattern))?, true),
+    };
+    let made = Arc::new(made);
+    cache.lock().keep(pattern, &made, large);
     Ok(made)
+}
+
+/// Bounded in number and in bytes: whoever writes schemas decides what is in it.
+#[derive(Default)]
+struct Cache {
+    usual: HashMap<Box<str>, Arc<Regex>>,
+    large: HashMap<Box<str>, Arc<Regex>>,
+}
+
+impl Cache {
+    fn find(&self, pattern: &str) -> Option<Arc<Regex>> {
+        self.usual.get(pattern).or_else(|| self.large.get(pattern)).cloned()
+    }
+
+    fn keep(&mut self, pattern: &str, made: &Arc<Regex>, large: bool) {
+        let (kept, most) = if large { (&mut self.large, LARGE_KEPT) } else { (&mut self.usual, KEPT) };
+        if kept.len() >= most {
+            kept.clear();
+        }
+        kept.insert(pattern.into(), made.clone());
+    }
 }
 
 /// Writes a pattern of Go's in the syntax of the `regex` crate.

@@ -3,7 +3,7 @@
 //! The order of checks at a node is upstream's, since it decides which branch of an `anyOf` comes closest: every check
 //! that applies counts as a match, and the errors shown are those of the branch with the most.
 
-use std::fmt;
+use std::{cell::Cell, fmt};
 
 use super::{
     correlate::Correlated,
@@ -27,11 +27,81 @@ use crate::{
 /// not changed is not told.
 pub fn validate(node: Node<'_>, value: &Value, old: Option<Correlated<'_, '_>>, path: &str, errors: &mut ErrorList) {
     let mut seen = std::collections::HashSet::new();
-    for problem in judge(node, value, "", old).problems {
+    let room = Cell::new(MAX_TOLD);
+    for problem in judge(node, value, Place::Root(&room), old).problems {
         // Upstream reports each text once.
         if seen.insert(problem.message.clone()) {
             errors.push(problem.told_at(path));
         }
+    }
+}
+
+/// Bytes of paths and lists of values that are written out for one object, and problems that are kept: an object is
+/// invalid after the first.
+const MAX_TOLD: usize = 16 << 20;
+const MAX_PROBLEMS: usize = 10_000;
+
+/// Where a value stands, written out only where there is something to say of it: a long name would be written for all
+/// that stands below it.
+#[derive(Clone, Copy)]
+enum Place<'a> {
+    /// With what is left of [`MAX_TOLD`].
+    Root(&'a Cell<usize>),
+    Property(&'a Place<'a>, &'a str),
+    /// A member that the schema does not name; upstream puts a dot before it even at the root.
+    Member(&'a Place<'a>, &'a str),
+    Item(&'a Place<'a>, usize),
+}
+
+impl Place<'_> {
+    fn is_root(self) -> bool {
+        matches!(self, Self::Root(_))
+    }
+
+    /// Takes room for text.
+    fn charge(self, bytes: usize) -> bool {
+        let mut place = self;
+        let room = loop {
+            match place {
+                Self::Root(room) => break room,
+                Self::Property(above, _) | Self::Member(above, _) | Self::Item(above, _) => place = *above,
+            }
+        };
+        let left = room.get();
+        room.set(left.saturating_sub(bytes));
+        left > 0
+    }
+
+    /// The path, or dots where more was told than anybody reads.
+    fn text(self) -> String {
+        if !self.charge(64) {
+            return "...".into();
+        }
+        let text = self.to_string();
+        self.charge(text.len() * 4);
+        text
+    }
+}
+
+impl fmt::Display for Place<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut steps = Vec::new();
+        let mut place = self;
+        while let Self::Property(above, _) | Self::Member(above, _) | Self::Item(above, _) = place {
+            steps.push(place);
+            place = above;
+        }
+        let mut first = true;
+        for step in steps.into_iter().rev() {
+            match step {
+                Self::Property(_, name) if first => f.write_str(name)?,
+                Self::Property(_, name) | Self::Member(_, name) => write!(f, ".{name}")?,
+                Self::Item(_, at) => write!(f, "[{at}]")?,
+                Self::Root(_) => {}
+            }
+            first = false;
+        }
+        Ok(())
     }
 }
 
@@ -55,17 +125,21 @@ struct Problem {
 
 impl Problem {
     /// A problem whose detail is its message.
-    fn at(kind: ErrorType, name: &str, shown: String, message: String) -> Self {
-        Self { kind, name: Some(name.to_owned()), shown: Some(shown), detail: message.clone(), message }
+    fn at(kind: ErrorType, name: String, shown: String, message: String) -> Self {
+        Self { kind, name: Some(name), shown: Some(shown), detail: message.clone(), message }
     }
 
-    fn invalid(name: &str, value: &Value, message: String) -> Self {
-        Self::at(ErrorType::Invalid, name, show(value), message)
+    fn invalid(place: Place<'_>, value: &Value, says: impl FnOnce(&str) -> String) -> Self {
+        let path = place.text();
+        let (shown, message) = (show(value), says(&path));
+        place.charge(shown.len() + message.len());
+        Self::at(ErrorType::Invalid, path, shown, message)
     }
 
-    fn wrong_type(name: &str, wanted: &str, found: &str) -> Self {
-        let message = format!("{name} in body must be of type {wanted}: {}", quote(found));
-        Self::at(ErrorType::TypeInvalid, name, quote(found), message)
+    fn wrong_type(place: Place<'_>, wanted: &str, found: &str) -> Self {
+        let path = place.text();
+        let message = format!("{path} in body must be of type {wanted}: {}", quote(found));
+        Self::at(ErrorType::TypeInvalid, path, quote(found), message)
     }
 
     /// A problem of the whole, which upstream tells without its place.
@@ -116,11 +190,16 @@ fn show(value: &Value) -> String {
 
 impl Outcome {
     fn add(&mut self, problem: Problem) {
-        self.problems.push(problem);
+        self.add_all([problem]);
+    }
+
+    fn add_all(&mut self, problems: impl IntoIterator<Item = Problem>) {
+        let room = MAX_PROBLEMS.saturating_sub(self.problems.len());
+        self.problems.extend(problems.into_iter().take(room));
     }
 
     fn merge(&mut self, other: Outcome) {
-        self.problems.extend(other.problems);
+        self.add_all(other.problems);
         self.matches += other.matches;
     }
 
@@ -130,7 +209,7 @@ impl Outcome {
 }
 
 /// Judges a part, and forgives what is wrong where it has not changed.
-fn judge(node: Node<'_>, value: &Value, path: &str, old: Option<Correlated<'_, '_>>) -> Outcome {
+fn judge(node: Node<'_>, value: &Value, path: Place<'_>, old: Option<Correlated<'_, '_>>) -> Outcome {
     let mut outcome = judge_strictly(node, value, path, old);
     if !outcome.is_valid() && old.is_some_and(Correlated::is_equal) {
         outcome.problems.clear();
@@ -138,7 +217,7 @@ fn judge(node: Node<'_>, value: &Value, path: &str, old: Option<Correlated<'_, '
     outcome
 }
 
-fn judge_strictly(node: Node<'_>, value: &Value, path: &str, old: Option<Correlated<'_, '_>>) -> Outcome {
+fn judge_strictly(node: Node<'_>, value: &Value, path: Place<'_>, old: Option<Correlated<'_, '_>>) -> Outcome {
     static NOTHING: std::sync::OnceLock<Validation> = std::sync::OnceLock::new();
     let rules = node.validation().unwrap_or_else(|| NOTHING.get_or_init(Validation::default));
     let mut outcome = Outcome::default();
@@ -154,14 +233,14 @@ fn judge_strictly(node: Node<'_>, value: &Value, path: &str, old: Option<Correla
         outcome.matches += usize::from(!value.is_null());
     }
     if value.is_null() {
-        outcome.problems.extend(enum_problem(rules, value, path));
+        outcome.add_all(enum_problem(rules, value, path));
         return outcome;
     }
     outcome.merge(junctors(rules, value, path));
     outcome.matches += 1;
     match value {
         Value::Str(text) => {
-            outcome.problems.extend(string_problem(rules, text, path));
+            outcome.add_all(string_problem(rules, text, path));
             outcome.matches += 1;
             if let Some(Format::Text(takes)) = format {
                 if !takes(text) {
@@ -178,7 +257,7 @@ fn judge_strictly(node: Node<'_>, value: &Value, path: &str, old: Option<Correla
             if let Some(item_node) = node.item() {
                 for (at, item) in items.iter().enumerate() {
                     let old = old.and_then(|old| old.index(at));
-                    outcome.merge(judge(item_node, item, &format!("{path}[{at}]"), old));
+                    outcome.merge(judge(item_node, item, Place::Item(&path, at), old));
                 }
             }
             sizes_of_list(rules, items, path, &mut outcome.problems);
@@ -186,7 +265,7 @@ fn judge_strictly(node: Node<'_>, value: &Value, path: &str, old: Option<Correla
         }
         _ => {}
     }
-    outcome.problems.extend(enum_problem(rules, value, path));
+    outcome.add_all(enum_problem(rules, value, path));
     outcome.matches += 1;
     if let Value::Object(_) = value {
         outcome.merge(members(node, rules, value, path, old));
@@ -209,7 +288,7 @@ fn json_kind(value: &Value) -> (&'static str, &'static str) {
     }
 }
 
-fn type_problem(node: Node<'_>, format: &str, value: &Value, path: &str) -> Option<Problem> {
+fn type_problem(node: Node<'_>, format: &str, value: &Value, path: Place<'_>) -> Option<Problem> {
     let types = node.types();
     let (kind, own_format) = json_kind(value);
     if value.is_null() {
@@ -237,13 +316,14 @@ fn is_whole(number: f64) -> bool {
     number == rounded || (rounded != 0.0 && (number - rounded).abs() < 1e-9 * rounded.abs())
 }
 
-fn junctors(rules: &Validation, value: &Value, path: &str) -> Outcome {
+fn junctors(rules: &Validation, value: &Value, path: Place<'_>) -> Outcome {
     let mut outcome = Outcome { matches: 1, ..Outcome::default() };
     let branch = |nested: &Nested| judge_strictly(Node::Nested(nested), value, path, None);
     if !rules.any_of.is_empty() {
         let (valid, best) = any_of(rules.any_of.iter().map(branch), true);
         if valid == 0 {
-            outcome.add(Problem::composite(format!("{} must validate at least one schema (anyOf)", quote(path))));
+            outcome
+                .add(Problem::composite(format!("{} must validate at least one schema (anyOf)", quote(&path.text()))));
         }
         outcome.merge(best);
     }
@@ -255,7 +335,7 @@ fn junctors(rules: &Validation, value: &Value, path: &str) -> Outcome {
             many => Some(format!("Found {many} valid alternatives")),
         };
         if let Some(found) = found {
-            let message = format!("{} must validate one and only one schema (oneOf). {found}", quote(path));
+            let message = format!("{} must validate one and only one schema (oneOf). {found}", quote(&path.text()));
             outcome.add(Problem::composite(message));
         }
         if valid < 2 {
@@ -270,11 +350,14 @@ fn junctors(rules: &Validation, value: &Value, path: &str) -> Outcome {
         }
         if valid < rules.all_of.len() {
             let none = if valid == 0 { ". None validated" } else { "" };
-            outcome.add(Problem::composite(format!("{} must validate all the schemas (allOf){none}", quote(path))));
+            outcome.add(Problem::composite(format!(
+                "{} must validate all the schemas (allOf){none}",
+                quote(&path.text())
+            )));
         }
     }
     if rules.not.as_deref().is_some_and(|nested| branch(nested).is_valid()) {
-        outcome.add(Problem::composite(format!("{} must not validate the schema (not)", quote(path))));
+        outcome.add(Problem::composite(format!("{} must not validate the schema (not)", quote(&path.text()))));
     }
     outcome
 }
@@ -300,26 +383,27 @@ fn any_of(branches: impl Iterator<Item = Outcome>, first: bool) -> (usize, Outco
     (valid, best.unwrap_or_default())
 }
 
-fn string_problem(rules: &Validation, text: &str, path: &str) -> Option<Problem> {
+fn string_problem(rules: &Validation, text: &str, path: Place<'_>) -> Option<Problem> {
     let length = if rules.max_length.is_some() || rules.min_length.is_some() { text.chars().count() as i64 } else { 0 };
     if let Some(most) = rules.max_length.filter(|most| length > *most) {
         let unit = if most == 1 { "byte" } else { "bytes" };
+        let path = path.text();
         let message = format!("{path} in body should be at most {most} chars long");
         let detail = format!("may not be more than {most} {unit}");
-        return Some(Problem { kind: ErrorType::TooLong, name: Some(path.to_owned()), shown: None, detail, message });
+        return Some(Problem { kind: ErrorType::TooLong, name: Some(path), shown: None, detail, message });
     }
     let value = || Value::from(text);
     if let Some(least) = rules.min_length.filter(|least| length < *least) {
-        let message = format!("{path} in body should be at least {least} chars long");
-        return Some(Problem::invalid(path, &value(), message));
+        let says = |path: &str| format!("{path} in body should be at least {least} chars long");
+        return Some(Problem::invalid(path, &value(), says));
     }
     let pattern = rules.pattern.as_deref()?;
     match go_regex::compiled(pattern) {
         Ok(regex) if regex.is_match(text.as_bytes()) => None,
-        Ok(_) => Some(Problem::invalid(path, &value(), format!("{path} in body should match '{pattern}'"))),
+        Ok(_) => Some(Problem::invalid(path, &value(), |path| format!("{path} in body should match '{pattern}'"))),
         Err(why) => {
-            let message = format!("{path} in body should match '{pattern}, but pattern is invalid: {why}'");
-            Some(Problem::invalid(path, &value(), message))
+            let says = |path: &str| format!("{path} in body should match '{pattern}, but pattern is invalid: {why}'");
+            Some(Problem::invalid(path, &value(), says))
         }
     }
 }
@@ -338,7 +422,7 @@ fn numbers(
     kind: &str,
     format: Option<Format>,
     value: &Value,
-    path: &str,
+    path: Place<'_>,
     problems: &mut Vec<Problem>,
 ) {
     problems.extend(range_problem(value, kind, format, "Checked", path));
@@ -354,7 +438,7 @@ fn numbers(
     let factor = rule(rules.multiple_of, "MultipleOf");
     let least = rule(rules.minimum, "Minimum boundary");
     let most = rule(rules.maximum, "Maximum boundary");
-    let invalid = |problem: String| Problem::invalid(path, value, format!("{path} in body should be {problem}"));
+    let invalid = |problem: String| Problem::invalid(path, value, |path| format!("{path} in body should be {problem}"));
     if let Some((factor, whole)) = factor {
         let bound = Bound(factor, whole);
         let multiple = match value {
@@ -363,6 +447,7 @@ fn numbers(
             _ => is_whole(number / factor),
         };
         if (if whole { (factor as i64) as f64 } else { factor }) <= 0.0 {
+            let path = path.text();
             let message = format!("factor MultipleOf declared for {path} must be positive: {bound}");
             problems.push(Problem::at(ErrorType::Invalid, path, bound.to_string(), message));
         } else if !multiple {
@@ -393,7 +478,7 @@ fn compare(value: &Value, bound: f64, whole: bool) -> std::cmp::Ordering {
 }
 
 /// Whether a number can be of the type at all.
-fn range_problem(value: &Value, kind: &str, format: Option<Format>, prefix: &str, path: &str) -> Option<Problem> {
+fn range_problem(value: &Value, kind: &str, format: Option<Format>, prefix: &str, path: Place<'_>) -> Option<Problem> {
     let whole = match value {
         Value::Int(number) => Some(*number),
         // By its shortest digits, as Go prints and reads them again.
@@ -409,17 +494,17 @@ fn range_problem(value: &Value, kind: &str, format: Option<Format>, prefix: &str
     };
     let message = match (fits, name) {
         (true, _) => return None,
-        (false, "") => format!("{prefix} value must be of type {kind} (default format) in {path}"),
-        (false, format) => format!("{prefix} value must be of type {kind} with format {format} in {path}"),
+        (false, "") => format!("{prefix} value must be of type {kind} (default format) in {}", path.text()),
+        (false, format) => format!("{prefix} value must be of type {kind} with format {format} in {}", path.text()),
     };
     Some(Problem::composite(message))
 }
 
-fn sizes_of_list(rules: &Validation, items: &[Value], path: &str, problems: &mut Vec<Problem>) {
+fn sizes_of_list(rules: &Validation, items: &[Value], path: Place<'_>, problems: &mut Vec<Problem>) {
     let size = items.len() as i64;
     if let Some(least) = rules.min_items.filter(|least| size < *least) {
-        let message = format!("{path} in body should have at least {least} items");
-        problems.push(Problem::invalid(path, &size.into(), message));
+        let says = |path: &str| format!("{path} in body should have at least {least} items");
+        problems.push(Problem::invalid(path, &size.into(), says));
     }
     if let Some(most) = rules.max_items.filter(|most| size > *most) {
         problems.push(too_many(path, size, most, "items"));
@@ -427,20 +512,22 @@ fn sizes_of_list(rules: &Validation, items: &[Value], path: &str, problems: &mut
     if rules.unique_items {
         let mut seen = std::collections::HashSet::new();
         if !items.iter().all(|item| seen.insert(to_string(item))) {
-            let message = format!("{path} in body shouldn't contain duplicates");
-            problems.push(Problem { shown: Some(quote("")), ..Problem::invalid(path, &Value::Null, message) });
+            let says = |path: &str| format!("{path} in body shouldn't contain duplicates");
+            problems.push(Problem { shown: Some(quote("")), ..Problem::invalid(path, &Value::Null, says) });
         }
     }
 }
 
-fn too_many(path: &str, size: i64, most: i64, what: &str) -> Problem {
+fn too_many(path: Place<'_>, size: i64, most: i64, what: &str) -> Problem {
     let unit = if most == 1 { "item" } else { "items" };
+    let path = path.text();
+    let message = format!("{path} in body should have at most {most} {what}");
     Problem {
         kind: ErrorType::TooMany,
-        name: Some(path.to_owned()),
+        name: Some(path),
         shown: Some(size.to_string()),
         detail: format!("must have at most {most} {unit}"),
-        message: format!("{path} in body should have at most {most} {what}"),
+        message,
     }
 }
 
@@ -458,52 +545,65 @@ fn is_listed(value: &Value, listed: &Value) -> bool {
     }
 }
 
-fn enum_problem(rules: &Validation, value: &Value, path: &str) -> Option<Problem> {
+fn enum_problem(rules: &Validation, value: &Value, path: Place<'_>) -> Option<Problem> {
     let allowed = &rules.enumeration;
     if allowed.is_empty() || allowed.iter().any(|listed| is_listed(value, listed)) {
         return None;
+    }
+    let place = path;
+    let path = place.text();
+    if !place.charge(1) {
+        // Told often enough what is allowed.
+        return Some(Problem { kind: ErrorType::NotSupported, ..Problem::composite(path) });
     }
     let text = |listed: &Value| match listed {
         Value::Str(text) => quote(text),
         other => quote(&to_string(other)),
     };
     let names: Vec<String> = allowed.iter().map(text).collect();
+    let (shown, message) = (show(value), format!("{path} in body should be one of {names:?}"));
+    place.charge(shown.len() + 2 * message.len());
     Some(Problem {
         kind: ErrorType::NotSupported,
-        name: Some(path.to_owned()),
-        shown: Some(show(value)),
+        name: Some(path),
+        shown: Some(shown),
         detail: format!("supported values: {}", names.join(", ")),
-        message: format!("{path} in body should be one of {names:?}"),
+        message,
     })
 }
 
-fn members(node: Node<'_>, rules: &Validation, value: &Value, path: &str, old: Option<Correlated<'_, '_>>) -> Outcome {
+fn members(
+    node: Node<'_>,
+    rules: &Validation,
+    value: &Value,
+    path: Place<'_>,
+    old: Option<Correlated<'_, '_>>,
+) -> Outcome {
     let mut outcome = Outcome::default();
     let Some(map) = value.as_object() else { return outcome };
     let size = map.len() as i64;
     if let Some(least) = rules.min_properties.filter(|least| size < *least) {
-        let message = format!("{path} in body should have at least {least} properties");
-        outcome.add(Problem::invalid(path, &size.into(), message));
+        let says = |path: &str| format!("{path} in body should have at least {least} properties");
+        outcome.add(Problem::invalid(path, &size.into(), says));
     }
     if let Some(most) = rules.max_properties.filter(|most| size > *most) {
         outcome.add(too_many(path, size, most, "properties"));
     }
     for (name, member) in map.iter() {
         // Which type an object has is the same before and after.
-        let fixed = path.is_empty() && matches!(name.as_str(), "kind" | "apiVersion");
+        let fixed = path.is_root() && matches!(name.as_str(), "kind" | "apiVersion");
         let old = old.filter(|_| !fixed).and_then(|old| old.key(name));
         if let Some(property) = node.property(name) {
-            let below = if path.is_empty() { name.to_string() } else { format!("{path}.{name}") };
-            outcome.merge(judge(property, member, &below, old));
+            outcome.merge(judge(property, member, Place::Property(&path, name), old));
         } else if rules.forbids_additional {
-            let message = format!("{path}.{name} in body is a forbidden property");
-            outcome.add(Problem::invalid(path, &name.as_str().into(), message));
+            let says = |path: &str| format!("{path}.{name} in body is a forbidden property");
+            outcome.add(Problem::invalid(path, &name.as_str().into(), says));
         } else if let Some(additional) = node.additional() {
-            outcome.merge(judge(additional, member, &format!("{path}.{name}"), old));
+            outcome.merge(judge(additional, member, Place::Member(&path, name), old));
         }
     }
     for name in rules.required.iter().filter(|name| !map.contains_key(name)) {
-        let name = format!("{path}.{name}");
+        let name = Place::Member(&path, name).text();
         let message = format!("{name} in body is required");
         outcome.add(Problem {
             kind: ErrorType::Required,

@@ -3,6 +3,8 @@
 mod stream;
 mod token;
 
+pub use token::Token;
+
 use std::sync::Arc;
 
 use super::{
@@ -29,7 +31,6 @@ use crate::{
 };
 
 use stream::Form;
-use token::Token;
 
 /// Where a list's items come from.
 pub(super) enum Source {

@@ -8,7 +8,7 @@ mod create;
 mod delete;
 mod encode;
 mod get;
-mod list;
+pub mod list;
 pub mod options;
 mod ownership;
 mod patch;

@@ -14,6 +14,7 @@ use std::{
     time::Duration,
 };
 
+pub mod bounds;
 pub mod notified;
 pub mod tls;
 

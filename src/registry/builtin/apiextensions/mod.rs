@@ -2,7 +2,7 @@
 
 pub mod approval;
 mod internal;
-mod schema_rules;
+pub mod schema_rules;
 mod strategy;
 mod validation;
 

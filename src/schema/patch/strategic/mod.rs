@@ -12,7 +12,7 @@ mod meta;
 
 use super::{PatchError, go_print};
 use crate::{
-    object::{Map, Parsed, Value, parse, parse_reporting_duplicates},
+    object::{Key, Map, Parsed, Value, parse, parse_reporting_duplicates},
     schema::{Table, TypeId},
 };
 pub use convert::convert_types;
@@ -95,25 +95,44 @@ fn merge_maps(schema: Lookup<'_>, mut original: Map, mut patch: Map) -> Result<M
     }
     retain_keys(&mut original, &mut patch)?;
     lists::merge_ordered(schema, &mut original, &mut patch)?;
+    let mut changes = Changes::default();
     for (key, value) in patch {
         if key.starts_with(DELETE_FROM_LIST) {
+            // The directive may speak of what was changed just before.
+            changes.make(&mut original);
             let name = list_name(&key, DELETE_FROM_LIST)
                 .ok_or_else(|| PatchError::Malformed("invalid patch format of primitive list".into()))?;
             delete_from_list(schema, &mut original, if name.is_empty() { &key } else { name }, value)?;
         } else if value.is_null() {
-            original.remove(&key);
+            changes.gone.push(key);
         } else if let Some(there) = original.get_mut(&key).filter(|there| same_type(there, &value)) {
             merge_values(schema, &key, there, value)?;
         } else {
             let mut value = value;
             discard_nulls(&mut value);
             match remove_directives(value) {
-                Some(value) => original.insert(key, value),
-                None => original.remove(&key),
+                Some(value) => changes.new.push((key, value)),
+                None => changes.gone.push(key),
             };
         }
     }
+    changes.make(&mut original);
     Ok(original)
+}
+
+/// What a patch does to the members of one map, gathered so that it is done in one pass. Names come in order.
+#[derive(Default)]
+struct Changes {
+    gone: Vec<Key>,
+    new: Vec<(Key, Value)>,
+}
+
+impl Changes {
+    fn make(&mut self, map: &mut Map) {
+        let gone = std::mem::take(&mut self.gone);
+        map.remove_all(&gone.iter().collect::<Vec<_>>());
+        map.insert_all(std::mem::take(&mut self.new));
+    }
 }
 
 /// Merges into a member that is there, with a value of the same JSON type.
