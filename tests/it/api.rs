@@ -22,6 +22,30 @@ async fn an_object_lives_from_create_to_delete_and_watches_see_it_all() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_pod_that_is_being_deleted_reports_its_status_until_it_is_gone() {
+    let daemon = Daemon::start(&[]).await;
+    let client = daemon.client();
+    let pods = "/api/v1/namespaces/it/pods";
+    let pod = kenter::json!({
+        "metadata": { "name": "p" },
+        "spec": { "nodeName": "n", "containers": [{ "name": "c", "image": "example.com/image" }] },
+    });
+    let created = client.post(pods, &pod).await;
+    assert_eq!(created.status, 201, "{}", created.text());
+    let path = format!("{pods}/p");
+    assert_eq!(client.delete(&path).await.status, 200);
+    let stopping =
+        client.patch(&format!("{path}/status"), &kenter::json!({ "status": { "message": "stopping" } })).await;
+    assert_eq!(stopping.status, 200, "{}", stopping.text());
+    let pod = client.get(&path).await.json();
+    assert_eq!(pod.str_at(&["status", "message"]), "stopping");
+    assert!(!pod.str_at(&["metadata", "deletionTimestamp"]).is_empty());
+    assert_eq!(pod.i64_at(&["metadata", "deletionGracePeriodSeconds"]), Some(30));
+    assert_eq!(client.delete(&format!("{path}?gracePeriodSeconds=0")).await.status, 200);
+    assert_eq!(client.get(&path).await.status, 404);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_unknown_token_is_refused_and_nobody_sees_only_health() {
     let daemon = Daemon::start(&[]).await;
     assert_eq!(daemon.client_as("nope").get("/api/v1/namespaces").await.status, 401);

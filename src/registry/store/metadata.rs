@@ -4,7 +4,7 @@
 use super::WriteContext;
 use crate::{
     api::{ApiError, ErrorList, duration::format_time, meta::Meta, unique},
-    object::Value,
+    object::{Map, Value},
     registry::{
         resource::Resource,
         strategy::name_is_path_segment,
@@ -59,28 +59,22 @@ pub fn before_update(
     old: &Value,
 ) -> Result<(), ApiError> {
     let metadata = new.make(&["metadata"]).make_object();
-    // These stay what they were once they are set, whatever is given.
-    for name in ["creationTimestamp", "deletionTimestamp"] {
-        if let Some(kept) = old.at(&["metadata", name]).filter(|kept| !kept.is_null()) {
-            metadata.insert(name, kept.clone());
-        }
-    }
-    // `true`: it is the server's even where it is not there yet.
-    for (name, is_servers) in [("generation", true), ("uid", false), ("deletionGracePeriodSeconds", false)] {
-        // Another uid or period is an error that validation tells.
-        let given = !is_servers && metadata.get(name).is_some_and(|it| !it.is_null() && it.as_str() != Some(""));
-        match old.at(&["metadata", name]) {
-            Some(kept) if !given => {
-                metadata.insert(name, kept.clone());
-            }
-            None if is_servers => {
-                metadata.remove(name);
-            }
-            _ => {}
-        }
-    }
+    keep(metadata, old, "generation");
     metadata.remove("selfLink");
     write.strategy.prepare_for_update(&write.cx, new, old);
+    // Only now, since strategies of parts of an object drop some of this.
+    let metadata = new.make(&["metadata"]).make_object();
+    for name in ["creationTimestamp", "deletionTimestamp"] {
+        if old.at(&["metadata", name]).is_some_and(|it| !it.is_null()) {
+            keep(metadata, old, name);
+        }
+    }
+    for name in ["uid", "deletionGracePeriodSeconds"] {
+        // Another one is an error that validation tells.
+        if metadata.get(name).is_none_or(|it| it.is_null() || it.as_str() == Some("")) {
+            keep(metadata, old, name);
+        }
+    }
     let mut errors = ErrorList::new();
     // What every update is asked first; names may be older than their rule.
     validate_object_meta(new, resource.namespaced, &name_is_path_segment, &mut errors);
@@ -89,6 +83,14 @@ pub fn before_update(
     refuse(resource, new, errors)?;
     write.strategy.canonicalise(new);
     Ok(())
+}
+
+/// Makes a member of the metadata what it was.
+fn keep(metadata: &mut Map, old: &Value, name: &str) {
+    match old.at(&["metadata", name]) {
+        Some(kept) => metadata.insert(name, kept.clone()),
+        None => metadata.remove(name),
+    };
 }
 
 fn refuse(resource: &Resource, new: &Value, mut errors: ErrorList) -> Result<(), ApiError> {
