@@ -38,6 +38,10 @@ pub struct PersistentVolumeClaim;
 impl Own for PersistentVolumeClaim {
     fn prepare(&self, _cx: &StrategyContext<'_>, new: &mut Value, old: Option<&Value>) {
         let before = old.and_then(|old| old.get("spec"));
+        if old.is_none() {
+            // Upstream clears the status and finds the default in it when it reads what was stored.
+            new.set(&["status", "phase"], "Pending");
+        }
         if let Some(spec) = new.get_mut("spec") {
             drop_other_sources(spec, before);
             mirror_sources(spec);
