@@ -16,7 +16,7 @@ kenter serves the Kubernetes API.
 
 Usage:
   kenter run [flags]                 serve the API; also where flags come first, as kube-apiserver is called
-  kenter reload [flags]              make the running daemon read its configuration again
+  kenter reload [flags]              make the running daemon read its configuration again; flags say where to ask it
   kenter check [flags]               look at the configuration, change nothing
   kenter config show [flags]         the effective configuration; --origin, --format toml|json
   kenter config reference            what every option means, in Markdown

@@ -209,7 +209,9 @@ impl Taker<'_> {
         let node = schema::child(schema::root(), section);
         if node.is_none() && !flags::all().any(|flag| flag.section == section) {
             let known = schema::properties(schema::root()).into_iter().flatten().map(|(name, _)| name.as_str());
-            self.unknown(&path, &value, "unknown section", nearest(section, known).map(str::to_owned));
+            // What upstream writes as a flag is first tried without a section.
+            let near = nearest(section, known).map(str::to_owned).or_else(|| nearest_key("", section));
+            self.unknown(&path, &value, "unknown section", near);
             return;
         }
         let origin = self.origin(&path, &value);
