@@ -32,6 +32,7 @@ use crate::{
             token_tracking,
         },
         crd::DefinitionController,
+        crd_versions::GroupVersions,
         rbac_bootstrap,
     },
     options::{
@@ -169,11 +170,17 @@ impl Bootstrap {
             hooks.run(rbac_bootstrap::HOOK, Box::pin(async move { rbac_bootstrap::bootstrap_roles(&*client).await }));
         }
         let client = this.cluster.client.clone();
-        let conditions = DefinitionController { cache: definitions(shared), definitions: custom, client };
+        let group_versions = Arc::<GroupVersions>::default();
+        let conditions = DefinitionController {
+            cache: definitions(shared),
+            group_versions: group_versions.clone(),
+            definitions: custom,
+            client,
+        };
         this.keep(conditions.run());
         this.start_cluster_scoped(hooks);
         this.start_namespaced(hooks);
-        this.start_registration(hooks, registered);
+        this.start_registration(hooks, registered, group_versions);
         this
     }
 
@@ -236,8 +243,9 @@ impl Bootstrap {
         *self.publishing.lock() = Some(tokio::spawn(publish));
     }
 
-    fn start_registration(&self, hooks: &Arc<Hooks>, registered: &Registered) {
-        let registration = registered.registration.get_or_init(|| Registration::new(self.cluster.clone())).clone();
+    fn start_registration(&self, hooks: &Arc<Hooks>, registered: &Registered, custom: Arc<GroupVersions>) {
+        let registration =
+            registered.registration.get_or_init(|| Registration::new(self.cluster.clone(), custom)).clone();
         self.keep(async move {
             registration.ready().await;
             registration.run().await;

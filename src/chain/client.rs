@@ -51,7 +51,7 @@ impl InProcess {
         path: String,
         media_type: &'static str,
         body: Option<Value>,
-    ) -> Result<Value, ApiError> {
+    ) -> Result<Response, ApiError> {
         let request = HttpRequest::builder()
             .method(method)
             .uri(path)
@@ -63,18 +63,34 @@ impl InProcess {
         parts.extensions.insert(ActAs(self.user.clone()));
         let bytes = body.map(|body| Bytes::from(to_vec(&body)));
         let body = Box::pin(stream::iter(bytes.map(Ok)));
-        let response = self.current.load().serve(Request { parts, body, conn: self.conn.clone(), upgrade: None }).await;
-        read(response).await
+        Ok(self.current.load().serve(Request { parts, body, conn: self.conn.clone(), upgrade: None }).await)
+    }
+
+    async fn ask(
+        &self,
+        method: Method,
+        path: String,
+        media_type: &'static str,
+        body: Option<Value>,
+    ) -> Result<Value, ApiError> {
+        read(self.send(method, path, media_type, body).await?).await
     }
 }
 
 impl ApiClient for InProcess {
     fn call(&self, method: Method, path: String, body: Option<Value>) -> BoxFuture<'_, Result<Value, ApiError>> {
-        Box::pin(self.send(method, path, "application/json", body))
+        Box::pin(self.ask(method, path, "application/json", body))
+    }
+
+    fn merge(&self, path: String, patch: Value) -> BoxFuture<'_, Result<(), ApiError>> {
+        Box::pin(async move {
+            let response = self.send(Method::PATCH, path, "application/merge-patch+json", Some(patch)).await?;
+            if response.status().is_success() { Ok(()) } else { read(response).await.map(drop) }
+        })
     }
 
     fn apply(&self, path: String, body: Value) -> BoxFuture<'_, Result<Value, ApiError>> {
-        Box::pin(self.send(Method::PATCH, path, "application/apply-patch+yaml", Some(body)))
+        Box::pin(self.ask(Method::PATCH, path, "application/apply-patch+yaml", Some(body)))
     }
 }
 

@@ -5,12 +5,11 @@
 //! any more, what is written from then on is taken as it is stored.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     sync::{Arc, Weak},
     time::Duration,
 };
 
-use aws_lc_rs::digest::{SHA256, digest};
 use parking_lot::RwLock;
 use tokio::{
     sync::watch,
@@ -19,14 +18,15 @@ use tokio::{
 
 use super::Shared;
 use crate::{
+    api::Meta,
     controllers::{
         crd::Definitions,
         feed::{Change, Feed},
     },
-    object::{Value, parse, to_vec},
+    object::{Value, parse, parse_without},
     registry::{
         catalog::{Catalog, Row},
-        dynamic::{self, Schemas, definition},
+        dynamic::{self, Made, Pool, Standing, definition},
         store::Store,
     },
     storage::{
@@ -56,7 +56,7 @@ impl CustomRows {
     pub fn start(shared: &Arc<Shared>) -> Arc<Self> {
         let rows = Arc::new(Self::default());
         let cache = definitions(shared);
-        let mut keeper = Keeper { shared: shared.clone(), rows: rows.clone(), kept: HashMap::new(), made: 0 };
+        let mut keeper = Keeper::new(shared.clone(), rows.clone());
         let mut feed = Feed::new(cache);
         keeper.apply(feed.begin().unwrap_or_default());
         tokio::spawn(async move { keeper.follow(feed).await });
@@ -86,24 +86,48 @@ struct Keeper {
     shared: Arc<Shared>,
     rows: Arc<CustomRows>,
     kept: HashMap<Arc<str>, Kept>,
+    /// Definitions with rows of earlier schemas, or whose schemas are not settled.
+    unsettled: HashSet<Arc<str>>,
+    schemas: Pool,
     /// How many rows were made.
     made: u64,
 }
 
 /// A row and what it was made of.
 struct Kept {
-    uid: String,
-    content: [u8; 32],
-    terminating: bool,
+    content: Content,
+    standing: Standing,
+    made: Made,
     row: Arc<Row>,
-    schemas: Arc<Schemas>,
     /// Rows of earlier schemas that somebody may still write through.
     old: Vec<Weak<Row>>,
     /// There are none left; settled at the next look, when also what they had begun to write is written.
     drained: bool,
 }
 
+/// What a row is made of, in short: each change of a definition's spec counts its generation up.
+#[derive(PartialEq)]
+struct Content {
+    uid: String,
+    generation: i64,
+    names: Value,
+}
+
+impl Content {
+    fn of(crd: &Value) -> Self {
+        Self {
+            uid: crd.str_at(&["metadata", "uid"]).to_owned(),
+            generation: Meta::of(crd).generation(),
+            names: crd.at(&["status", "acceptedNames"]).cloned().unwrap_or_default(),
+        }
+    }
+}
+
 impl Keeper {
+    fn new(shared: Arc<Shared>, rows: Arc<CustomRows>) -> Self {
+        Self { shared, rows, kept: HashMap::new(), unsettled: HashSet::new(), schemas: Pool::default(), made: 0 }
+    }
+
     async fn follow(&mut self, mut feed: Feed) {
         let mut look = interval_at(Instant::now() + SETTLE, SETTLE);
         look.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -113,7 +137,7 @@ impl Keeper {
                     Some(changes) => self.apply(changes),
                     None => tokio::time::sleep(RETRY).await,
                 },
-                _ = look.tick(), if self.kept.values().any(|kept| !kept.old.is_empty() || kept.drained) => self.settle().await,
+                _ = look.tick(), if !self.unsettled.is_empty() => self.settle().await,
             }
         }
     }
@@ -141,50 +165,60 @@ impl Keeper {
 
     /// Brings the row of a definition up to date; whether it changed. `ended` takes prefixes whose watches have to end.
     fn put(&mut self, entry: &Entry, catalog: &mut Catalog, ended: &mut Vec<Arc<str>>) -> bool {
-        let Ok(crd) = parse(entry.value_bytes()) else { return false };
-        let uid = crd.str_at(&["metadata", "uid"]);
-        let content = content(&crd);
-        let terminating = definition::is_terminating(&crd);
+        // Most changes are of the status alone. The spec, which is nearly all of a definition, is read when it is needed.
+        let Ok(head) = parse_without(entry.value_bytes(), "spec") else { return false };
+        let (content, standing) = (Content::of(&head), Standing::of(&head));
         let mut changed = false;
-        if self.kept.get(entry.name()).is_some_and(|kept| kept.uid != uid) || !is_served(&crd) {
+        let served = definition::is_served(&head);
+        if self.kept.get(entry.name()).is_some_and(|kept| kept.content.uid != content.uid) || !served {
             changed = self.remove(entry.name(), catalog);
         }
-        if !is_served(&crd) {
+        if !served {
             return changed;
         }
         let before = self.kept.get(entry.name());
-        let same = before.is_some_and(|kept| kept.content == content);
-        if before.is_some_and(|kept| same && kept.terminating == terminating) {
+        let same = before.filter(|kept| kept.content == content);
+        if same.is_some_and(|kept| kept.standing == standing) {
             return changed;
         }
-        let settled = match before {
-            None => entry.mod_revision(),
-            Some(kept) if same => kept.schemas.settled(),
-            Some(_) => Revision::MAX,
-        };
         self.made += 1;
-        let Some(made) = dynamic::make(&crd, self.made, settled) else { return changed };
-        let prefix = made.resource.prefix.clone();
-        let store = self.shared.store_of(made.resource.clone(), made.attributes);
-        let row = Arc::new(Row { resource: made.resource, store: Some(Arc::new(store)) });
+        let made = match same {
+            Some(kept) => Some(kept.made.with_standing(standing, self.made)),
+            None => self.make(entry, before.map_or(entry.mod_revision(), |_| Revision::MAX)),
+        };
+        let Some(made) = made else { return changed };
+        if same.is_none() && before.is_some() {
+            ended.push(made.resource.prefix.clone());
+        }
+        self.keep(entry.name().into(), made, content, standing, catalog);
+        true
+    }
+
+    /// The row of a definition as it is now. `None` where its objects would lie where built-in ones lie.
+    fn make(&self, entry: &Entry, settled: Revision) -> Option<Made> {
+        let crd = parse(entry.value_bytes()).ok()?;
+        if definition::overlaps_built_in(&crd) {
+            return None;
+        }
+        dynamic::make(&crd, self.made, settled, &self.schemas)
+    }
+
+    fn keep(&mut self, name: Arc<str>, made: Made, content: Content, standing: Standing, catalog: &mut Catalog) {
+        let store = self.shared.store_of(made.resource.clone(), made.attributes.clone());
+        let row = Arc::new(Row { resource: made.resource.clone(), store: Some(Arc::new(store)) });
         let (mut old, mut drained) = (Vec::new(), false);
-        if let Some(before) = self.kept.remove(entry.name()) {
+        if let Some(before) = self.kept.remove(&name) {
             (old, drained) = (before.old, before.drained);
-            if !same {
-                old.push(Arc::downgrade(&before.row));
-                ended.push(prefix);
-            }
+            old.push(Arc::downgrade(&before.row));
+            self.unsettled.insert(name.clone());
         }
         if row.resource.versions.is_empty() {
             catalog.remove(&row.resource.group, &row.resource.plural);
         } else {
             catalog.insert(row.clone());
         }
-        let name: Arc<str> = entry.name().into();
-        self.rows.rows.write().insert(name.clone(), (uid.to_owned(), row.clone()));
-        let kept = Kept { uid: uid.to_owned(), content, terminating, row, schemas: made.schemas, old, drained };
-        self.kept.insert(name, kept);
-        true
+        self.rows.rows.write().insert(name.clone(), (content.uid.clone(), row.clone()));
+        self.kept.insert(name, Kept { content, standing, made, row, old, drained });
     }
 
     /// Takes the row of a definition away; whether there was one.
@@ -201,28 +235,20 @@ impl Keeper {
     /// Where nobody writes through an old row any more, everything from now on is written through the new one.
     async fn settle(&mut self) {
         let now = self.shared.storage.current_revision().await;
-        for kept in self.kept.values_mut() {
+        let kept = &mut self.kept;
+        self.unsettled.retain(|name| {
+            let Some(kept) = kept.get_mut(name) else { return false };
             kept.old.retain(|row| row.strong_count() > 0);
+            let schemas = &kept.made.schemas;
             match (&now, kept.old.is_empty(), kept.drained) {
                 (_, false, _) => kept.drained = false,
                 (Ok(now), true, true) => {
-                    kept.schemas.settle(*now);
+                    schemas.settle(*now);
                     kept.drained = false;
                 }
-                (_, true, _) => kept.drained = kept.schemas.settled() == Revision::MAX,
+                (_, true, _) => kept.drained = schemas.settled() == Revision::MAX,
             }
-        }
+            !kept.old.is_empty() || kept.drained
+        });
     }
-}
-
-/// Whether a definition has a row. One whose objects would lie where built-in ones lie has none.
-fn is_served(crd: &Value) -> bool {
-    definition::is_served(crd) && !definition::overlaps_built_in(crd)
-}
-
-/// What a row is made of, in short.
-fn content(crd: &Value) -> [u8; 32] {
-    let parts = [crd.get("spec"), crd.at(&["status", "acceptedNames"])];
-    let bytes: Vec<u8> = parts.into_iter().flatten().flat_map(to_vec).collect();
-    digest(&SHA256, &bytes).as_ref().try_into().unwrap_or_default()
 }

@@ -18,6 +18,9 @@ use crate::{
 /// Parsed objects kept at once. What is read here is policy (roles, namespaces, classes), which is little.
 const KEPT: usize = 20_000;
 
+/// Bytes of the largest object that is kept as a tree. A tree takes several times its text.
+const LARGEST_KEPT: usize = 64 << 10;
+
 /// Changes that may wait for a controller before it has to look at everything again.
 const FOLLOWED: usize = 4096;
 
@@ -63,6 +66,9 @@ impl CacheReader {
             return Some(value.clone());
         }
         let value = Arc::new(parse(entry.value_bytes()).ok()?);
+        if entry.size() > LARGEST_KEPT {
+            return Some(value);
+        }
         let mut parsed = self.parsed.write();
         if parsed.len() >= KEPT {
             parsed.clear();

@@ -22,11 +22,13 @@ use super::{
     ApiClient,
     crd_finalizer::{Outcome, finalize},
     crd_names::{Names, Pool},
+    crd_versions::GroupVersions,
     feed::{Change, Feed},
 };
 use crate::{
     api::{ApiError, Reason, clock, duration::format_time, meta::Meta},
-    object::{Value, parse},
+    json,
+    object::{Value, parse, parse_without},
     registry::{
         builtin::apiextensions::{approval, non_structural},
         dynamic::definition::{self, CLEANUP, ESTABLISHED, GROUP, NAMES_ACCEPTED, RESOURCE},
@@ -67,6 +69,21 @@ pub async fn write_status(client: &dyn ApiClient, mut crd: Value) -> Result<Valu
     client.call(Method::PUT, path, Some(crd)).await
 }
 
+/// Writes what `head` says of its status, the names among it that are not there any more included. The rest of the
+/// definition, which may be large, is neither sent nor answered.
+async fn merge_status(client: &dyn ApiClient, head: &Value) -> Result<(), ApiError> {
+    let meta = Meta::of(head);
+    let mut status = head.get("status").cloned().unwrap_or_default();
+    for name in Names::OPTIONAL {
+        if status.at(&["acceptedNames", name]).is_none() {
+            status.set(&["acceptedNames", name], Value::Null);
+        }
+    }
+    let path = format!("/apis/{GROUP}/v1/{RESOURCE}/{}/status?fieldManager=kube-apiserver", meta.name());
+    let patch = json!({"metadata": {"resourceVersion": (meta.resource_version())}, "status": status});
+    client.merge(path, patch).await
+}
+
 /// Waits until what was written at `revision` is served.
 pub async fn until_served(mut served: watch::Receiver<Revision>, revision: Revision) {
     // The sender is as old as the process; where it ends there is nothing left to serve.
@@ -75,6 +92,8 @@ pub async fn until_served(mut served: watch::Receiver<Revision>, revision: Revis
 
 pub struct DefinitionController {
     pub cache: Arc<ResourceCache>,
+    /// Told of the groups and versions that definitions have, established or not.
+    pub group_versions: Arc<GroupVersions>,
     pub definitions: Arc<dyn Definitions>,
     pub client: Arc<dyn ApiClient>,
 }
@@ -89,7 +108,10 @@ impl DefinitionController {
             work.start(&mut running);
             tokio::select! {
                 changes = feed.next() => match changes {
-                    Some(changes) => changes.into_iter().for_each(|change| work.observe(change)),
+                    Some(changes) => {
+                        changes.into_iter().for_each(|change| work.observe(change));
+                        self.group_versions.fill();
+                    }
                     None => tokio::time::sleep(RETRY).await,
                 },
                 Some(done) = running.next(), if !running.is_empty() => work.finish(done, &mut running),
@@ -100,7 +122,7 @@ impl DefinitionController {
 
 /// What came to its end.
 enum Done {
-    Written(Arc<str>, Result<Value, ApiError>),
+    Written(Arc<str>, Result<(), ApiError>),
     Finalized(Arc<str>, Outcome),
     /// Time to look at this one again.
     Again(Arc<str>),
@@ -111,9 +133,9 @@ enum Done {
 /// A definition as it was last seen.
 struct Known {
     entry: Arc<Entry>,
-    /// Its tree, until it is looked at.
-    tree: Option<Value>,
-    group: String,
+    /// Everything but its spec, until it is looked at.
+    head: Option<Value>,
+    spec: Arc<Spec>,
     /// The names it holds, or will hold when its write is done.
     held: Names,
     /// What the write that runs was made from.
@@ -123,6 +145,40 @@ struct Known {
     failures: u32,
     /// The generation whose schemas were judged last.
     judged: Option<i64>,
+}
+
+/// What of a definition's spec is asked for again and again. It changes with the generation alone.
+struct Spec {
+    generation: i64,
+    group: String,
+    names: Names,
+    invalid_ca_bundle: bool,
+    /// Names of the versions it serves.
+    served: Vec<String>,
+    /// What its schemas are not, as the condition NonStructuralSchema says it.
+    problem: Option<(&'static str, &'static str, String)>,
+}
+
+impl Spec {
+    fn of(crd: &Value) -> Self {
+        Self {
+            generation: Meta::of(crd).generation(),
+            group: crd.str_at(&["spec", "group"]).to_owned(),
+            names: Names::of(crd.at(&["spec", "names"])),
+            invalid_ca_bundle: definition::has_invalid_ca_bundle(crd),
+            served: definition::versions(crd)
+                .iter()
+                .filter(|version| version.bool_at(&["served"]))
+                .map(|version| version.str_at(&["name"]).to_owned())
+                .collect(),
+            problem: non_structural(crd),
+        }
+    }
+}
+
+/// A definition without its spec: what changes often is little, whatever the schemas are.
+fn head(entry: &Entry) -> Option<Value> {
+    parse_without(entry.value_bytes(), "spec").ok()
 }
 
 struct Work<'a> {
@@ -161,11 +217,14 @@ impl<'a> Work<'a> {
             Change::Gone(key) => {
                 let name = key.rsplit('/').next().unwrap_or("");
                 if let Some(gone) = self.known.remove(name) {
-                    self.hold(name, &gone.group, &gone.held, &Names::default());
-                    if let Some(group) = self.pools.get_mut(&gone.group) {
+                    self.controller.group_versions.replace(&gone.spec.group, &gone.spec.served, &[]);
+                    self.hold(name, &gone.spec.group, &gone.held, &Names::default());
+                    if let Some(group) = self.pools.get_mut(&gone.spec.group) {
                         group.waiting.remove(name);
                     }
-                    self.pools.retain(|_, group| !group.taken.is_empty());
+                    if self.pools.get(&gone.spec.group).is_some_and(|group| group.taken.is_empty()) {
+                        self.pools.remove(&gone.spec.group);
+                    }
                 }
             }
         }
@@ -176,19 +235,33 @@ impl<'a> Work<'a> {
         if self.known.get(&name).is_some_and(|known| known.entry.mod_revision() >= entry.mod_revision()) {
             return;
         }
-        let Ok(tree) = parse(entry.value_bytes()) else { return };
-        let group = tree.str_at(&["spec", "group"]).to_owned();
-        let held = Names::of(tree.at(&["status", "acceptedNames"]));
-        let doomed = is_doomed(&tree);
+        let Some(head) = head(&entry) else { return };
+        let held = Names::of(head.at(&["status", "acceptedNames"]));
+        let doomed = is_doomed(&head);
+        let generation = Meta::of(&head).generation();
+        let same = |known: &&Known| {
+            known.spec.generation == generation && known.entry.create_revision() == entry.create_revision()
+        };
+        let spec = match self.known.get(&name).filter(same) {
+            Some(known) => known.spec.clone(),
+            None => match parse(entry.value_bytes()) {
+                Ok(crd) => Arc::new(Spec::of(&crd)),
+                Err(_) => return,
+            },
+        };
         let before = self.known.remove(&name);
+        if before.as_ref().is_none_or(|known| !Arc::ptr_eq(&known.spec, &spec)) {
+            let old = before.as_ref().map_or(&[][..], |known| &known.spec.served);
+            self.controller.group_versions.replace(&spec.group, old, &spec.served);
+        }
         let old = before.as_ref().map(|known| known.held.clone()).unwrap_or_default();
-        self.hold(&name, &group, &old, &held);
+        self.hold(&name, &spec.group, &old, &held);
         let known = match before {
-            Some(before) => Known { entry, tree: Some(tree), held, ..before },
+            Some(before) => Known { entry, head: Some(head), spec, held, ..before },
             None => Known {
                 entry,
-                tree: Some(tree),
-                group,
+                head: Some(head),
+                spec,
                 held,
                 writing: None,
                 finalizing: false,
@@ -228,9 +301,7 @@ impl<'a> Work<'a> {
         while self.finalizing < MOST_FINALIZED
             && let Some(name) = self.doomed.pop_front()
         {
-            let idle = |known: &&mut Known| {
-                !known.finalizing && parse(known.entry.value_bytes()).is_ok_and(|crd| is_doomed(&crd))
-            };
+            let idle = |known: &&mut Known| !known.finalizing && head(&known.entry).is_some_and(|crd| is_doomed(&crd));
             let Some(known) = self.known.get_mut(&name).filter(idle) else { continue };
             known.finalizing = true;
             self.finalizing += 1;
@@ -245,38 +316,37 @@ impl<'a> Work<'a> {
     fn decide(&mut self, name: &Arc<str>) -> Option<BoxFuture<'a, Done>> {
         let known = self.known.get_mut(name).filter(|known| known.writing.is_none())?;
         let revision = known.entry.mod_revision();
-        let mut crd = match known.tree.take() {
-            Some(tree) => tree,
-            None => parse(known.entry.value_bytes()).ok()?,
-        };
-        let group = self.pools.entry(known.group.clone()).or_default();
+        let mut crd = known.head.take().or_else(|| head(&known.entry))?;
+        let spec = known.spec.clone();
+        let group = self.pools.entry(spec.group.clone()).or_default();
         let now = format_time(clock::now_seconds());
         let mut wait = false;
-        let mut write = accept_names(&mut crd, &group.taken, &now);
+        let mut write = accept_names(&mut crd, &spec.names, &group.taken, &now);
         if definition::is_true(&crd, NAMES_ACCEPTED) {
             group.waiting.remove(name);
         } else {
             group.waiting.insert(name.clone());
         }
         if !write {
-            write = establish(&mut crd, &now);
+            write = establish(&mut crd, spec.invalid_ca_bundle, &now);
             wait = write;
         }
-        write = write || note_approval(&mut crd, &now) || note_schemas(&mut crd, &mut known.judged, &now);
+        write = write
+            || note_approval(&mut crd, &spec.group, &now)
+            || note_schemas(&mut crd, &spec, &mut known.judged, &now);
         if !write {
             return None;
         }
         known.writing = Some(revision);
         let (old, new) = (known.held.clone(), Names::of(crd.at(&["status", "acceptedNames"])));
         known.held = new.clone();
-        let of = known.group.clone();
-        self.hold(name, &of, &old, &new);
+        self.hold(name, &spec.group, &old, &new);
         let (controller, name) = (self.controller, name.clone());
         Some(Box::pin(async move {
             if wait {
                 until_served(controller.definitions.served(), revision).await;
             }
-            Done::Written(name, write_status(&*controller.client, crd).await)
+            Done::Written(name, merge_status(&*controller.client, &crd).await)
         }))
     }
 
@@ -287,7 +357,7 @@ impl<'a> Work<'a> {
                 let known = self.known.get_mut(&name);
                 let newer = known.is_some_and(|known| known.writing.take() < Some(known.entry.mod_revision()));
                 match result {
-                    Ok(_) => {}
+                    Ok(()) => {}
                     // Somebody was quicker: that change is seen soon, if it was not already.
                     Err(error) if matches!(error.reason, Reason::Conflict | Reason::NotFound) => self.give_back(&name),
                     Err(error) => {
@@ -329,11 +399,11 @@ impl<'a> Work<'a> {
     /// A write was not made: the names it would have taken are what was stored. Looks again at what came meanwhile.
     fn give_back(&mut self, name: &Arc<str>) {
         let Some(known) = self.known.get_mut(name) else { return };
-        let Ok(crd) = parse(known.entry.value_bytes()) else { return };
+        let Some(crd) = head(&known.entry) else { return };
         let stored = Names::of(crd.at(&["status", "acceptedNames"]));
         known.judged = None;
-        let (of, old) = (known.group.clone(), std::mem::replace(&mut known.held, stored.clone()));
-        self.hold(name, &of, &old, &stored);
+        let (spec, old) = (known.spec.clone(), std::mem::replace(&mut known.held, stored.clone()));
+        self.hold(name, &spec.group, &old, &stored);
     }
 }
 
@@ -346,13 +416,12 @@ fn is_doomed(crd: &Value) -> bool {
 }
 
 /// Gives a definition what of its names is free; whether that changes it.
-fn accept_names(crd: &mut Value, taken: &Pool, now: &str) -> bool {
-    let requested = Names::of(crd.at(&["spec", "names"]));
+fn accept_names(crd: &mut Value, requested: &Names, taken: &Pool, now: &str) -> bool {
     let accepted = Names::of(crd.at(&["status", "acceptedNames"]));
-    if requested == accepted {
+    if *requested == accepted {
         return false;
     }
-    let (names, conflict) = taken.accept(&requested, &accepted);
+    let (names, conflict) = taken.accept(requested, &accepted);
     let (status, reason, message) = match &conflict {
         Some((reason, message)) => ("False", *reason, message.as_str()),
         None => ("True", "NoConflicts", "no conflicts found"),
@@ -389,11 +458,11 @@ fn accept_names(crd: &mut Value, taken: &Pool, now: &str) -> bool {
 }
 
 /// Establishes a definition whose names are accepted; whether that changes it.
-fn establish(crd: &mut Value, now: &str) -> bool {
+fn establish(crd: &mut Value, invalid_ca_bundle: bool, now: &str) -> bool {
     if !definition::is_true(crd, NAMES_ACCEPTED) || definition::is_true(crd, ESTABLISHED) {
         return false;
     }
-    if definition::has_invalid_ca_bundle(crd) {
+    if invalid_ca_bundle {
         let why = "The conversion webhook CABundle is invalid";
         return definition::set_condition(crd, ESTABLISHED, "False", "InvalidCABundle", why, now);
     }
@@ -401,8 +470,8 @@ fn establish(crd: &mut Value, now: &str) -> bool {
     definition::set_condition(crd, ESTABLISHED, "True", "InitialNamesAccepted", why, now)
 }
 
-fn note_approval(crd: &mut Value, now: &str) -> bool {
-    let Some(approval) = approval::approval(crd) else { return false };
+fn note_approval(crd: &mut Value, group: &str, now: &str) -> bool {
+    let Some(approval) = approval::approval_in(group, crd) else { return false };
     let (status, reason) = match approval.state {
         approval::State::Invalid => ("False", "InvalidAnnotation"),
         approval::State::Missing => ("False", "MissingAnnotation"),
@@ -412,15 +481,14 @@ fn note_approval(crd: &mut Value, now: &str) -> bool {
     definition::set_condition(crd, "KubernetesAPIApprovalPolicyConformant", status, reason, &approval.reason, now)
 }
 
-fn note_schemas(crd: &mut Value, judged: &mut Option<i64>, now: &str) -> bool {
+fn note_schemas(crd: &mut Value, spec: &Spec, judged: &mut Option<i64>, now: &str) -> bool {
     const KIND: &str = "NonStructuralSchema";
-    let generation = Meta::of(crd).generation();
-    if judged.is_some_and(|judged| generation <= judged) {
+    if judged.is_some_and(|judged| spec.generation <= judged) {
         return false;
     }
-    *judged = Some(generation);
-    match non_structural(crd) {
-        Some((status, reason, message)) => definition::set_condition(crd, KIND, status, reason, &message, now),
+    *judged = Some(spec.generation);
+    match &spec.problem {
+        Some((status, reason, message)) => definition::set_condition(crd, KIND, status, reason, message, now),
         None => definition::remove_condition(crd, KIND),
     }
 }

@@ -20,6 +20,9 @@ pub struct Names {
 }
 
 impl Names {
+    /// Names that a definition need not have.
+    pub const OPTIONAL: [&str; 4] = ["categories", "listKind", "shortNames", "singular"];
+
     pub fn of(names: Option<&Value>) -> Self {
         let text = |key: &str| names.map_or("", |names| names.str_at(&[key])).to_owned();
         let list = |key: &str| {

@@ -13,6 +13,7 @@ pub mod bootstrap;
 pub mod crd;
 mod crd_finalizer;
 mod crd_names;
+pub mod crd_versions;
 pub mod feed;
 pub mod namespace;
 mod namespaces;
@@ -31,6 +32,11 @@ pub trait ApiClient: Send + Sync {
     /// One request with a JSON body (none for reads). `path` may have a query. The answer is the object; everything
     /// that is no success is the Status it came with.
     fn call(&self, method: http::Method, path: String, body: Option<Value>) -> BoxFuture<'_, Result<Value, ApiError>>;
+
+    /// A JSON merge patch whose answer nobody reads.
+    fn merge(&self, path: String, patch: Value) -> BoxFuture<'_, Result<(), ApiError>> {
+        Box::pin(async move { self.call(http::Method::PATCH, path, Some(patch)).await.map(drop) })
+    }
 
     /// Server-side apply; `path` has the query with `fieldManager` and `force`. Whoever tells kinds of patches apart has
     /// its own.

@@ -14,7 +14,7 @@ pub mod yaml;
 
 pub use key::{Key, register_static_keys, static_keys};
 pub use map::Map;
-pub use parse::{JsonError, MAX_DEPTH, Parsed, parse, parse_reporting_duplicates};
+pub use parse::{JsonError, MAX_DEPTH, Parsed, parse, parse_reporting_duplicates, parse_without};
 pub use path::{FieldPath, Room, Step};
 pub use print::{Style, escape_into, print_float, to_string, to_vec, write_json};
 pub use value::Value;

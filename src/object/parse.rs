@@ -34,14 +34,21 @@ pub(super) const MAX_DUPLICATES: usize = 100;
 
 /// Parses one document; the last of several members with one name wins silently.
 pub fn parse(text: &[u8]) -> Result<Value, JsonError> {
-    let mut parser = Parser { text, at: 0, depth: 0, path: None, duplicates: Vec::new(), room: Room::default() };
-    parser.document()
+    Parser::new(text).document()
+}
+
+/// Parses one document that was printed here, without one member of its root: a small part of a large object costs
+/// little more than finding it. What is left out is not judged.
+///
+/// # Errors
+/// As [`parse`], as far as it looks.
+pub fn parse_without(text: &[u8], member: &'static str) -> Result<Value, JsonError> {
+    Parser { left_out: Some(member), ..Parser::new(text) }.document()
 }
 
 /// Parses one document and reports repeated members.
 pub fn parse_reporting_duplicates(text: &[u8]) -> Result<Parsed, JsonError> {
-    let path = Some(FieldPath::default());
-    let mut parser = Parser { text, at: 0, depth: 0, path, duplicates: Vec::new(), room: Room::default() };
+    let mut parser = Parser { path: Some(FieldPath::default()), ..Parser::new(text) };
     let value = parser.document()?;
     Ok(Parsed { value, duplicates: parser.duplicates })
 }
@@ -54,6 +61,14 @@ struct Parser<'a> {
     path: Option<FieldPath>,
     duplicates: Vec<String>,
     room: Room,
+    /// A member of the root that nobody wants to see.
+    left_out: Option<&'static str>,
+}
+
+impl<'a> Parser<'a> {
+    fn new(text: &'a [u8]) -> Self {
+        Self { text, at: 0, depth: 0, path: None, duplicates: Vec::new(), left_out: None, room: Room::default() }
+    }
 }
 
 impl Parser<'_> {
@@ -188,14 +203,18 @@ impl Parser<'_> {
             }
             self.at += 1;
             self.space();
-            if let Some(path) = &mut self.path {
-                path.push_key(&key);
+            if self.depth == 1 && self.left_out == Some(key.as_str()) {
+                self.skip();
+            } else {
+                if let Some(path) = &mut self.path {
+                    path.push_key(&key);
+                }
+                let value = self.value()?;
+                if let Some(path) = &mut self.path {
+                    path.pop();
+                }
+                members.push((key, value));
             }
-            let value = self.value()?;
-            if let Some(path) = &mut self.path {
-                path.pop();
-            }
-            members.push((key, value));
             self.space();
             match self.peek() {
                 Some(b',') => self.at += 1,
@@ -204,6 +223,33 @@ impl Parser<'_> {
                     return Ok(Value::Object(self.close(members)));
                 }
                 _ => return Err(self.unexpected("after object key:value pair")),
+            }
+        }
+    }
+
+    /// Goes to the end of the value that begins here.
+    fn skip(&mut self) {
+        let mut depth = 0_usize;
+        while let Some(byte) = self.peek() {
+            match byte {
+                b'"' => self.skip_string(),
+                b'{' | b'[' => depth += 1,
+                b'}' | b']' | b',' if depth == 0 => return,
+                b'}' | b']' => depth -= 1,
+                _ => {}
+            }
+            self.at += 1;
+        }
+    }
+
+    /// Goes from the first quote of a string to its last.
+    fn skip_string(&mut self) {
+        self.at += 1;
+        while let Some(byte) = self.peek() {
+            match byte {
+                b'"' => return,
+                b'\\' => self.at += 2,
+                _ => self.at += 1,
             }
         }
     }
@@ -442,6 +488,16 @@ mod tests {
     fn escapes_and_surrogates_are_read_as_go_reads_them() {
         assert_eq!(parse(br#""\u00e9\ud83d\ude00\ud800x""#), Ok(Value::Str("é😀\u{FFFD}x".into())));
         assert_eq!(parse(b"\"\xff\""), Ok(Value::Str("\u{FFFD}".into())));
+    }
+
+    #[test]
+    fn what_is_left_out_is_a_member_of_the_root_alone() {
+        let text = br#"{"a":{"spec":1},"spec":{"x":["}\\\"]",{"y":-1.5e3}],"z":null} ,"b":[true],"spec":"]" }"#;
+        assert_eq!(parse_without(text, "spec"), parse(br#"{"a":{"spec":1},"b":[true]}"#));
+        assert_eq!(parse_without(text, "c"), parse(text));
+        for broken in [&br#"{"spec":"#[..], br#"{"spec":"\"#, br#"{"spec":{"a":1"#, br#"{"spec":1]"#] {
+            assert!(parse_without(broken, "spec").is_err(), "{}", String::from_utf8_lossy(broken));
+        }
     }
 
     #[test]

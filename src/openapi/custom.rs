@@ -16,6 +16,9 @@ const PRESERVE: &str = "x-kubernetes-preserve-unknown-fields";
 const EMBEDDED: &str = "x-kubernetes-embedded-resource";
 const INT_OR_STRING: &str = "x-kubernetes-int-or-string";
 
+/// Where upstream's texts of members that every object has point to.
+const CONVENTIONS: &str = "https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md";
+
 /// The most levels of a schema that are published; what the API admits is far less deep.
 const MAX_DEPTH: usize = 256;
 
@@ -31,7 +34,7 @@ pub fn kind(source: &GroupVersion, resource: &Resource, writer: &Models<'_>) -> 
             let mut model = published(schema, writer.dialect, MAX_DEPTH);
             complete(&mut model, writer, MAX_DEPTH);
             let properties = properties_of(&mut model);
-            properties.insert("metadata", writer.dialect.described_reference(OBJECT_META));
+            properties.insert("metadata", metadata(writer, OBJECT_META, "Standard object's metadata", "metadata"));
             type_meta(properties, writer);
             model
         }
@@ -51,10 +54,10 @@ pub fn list(source: &GroupVersion, resource: &Resource, writer: &Models<'_>) -> 
             json!({
                 "type": "array",
                 "items": item,
-                "description": (format!("The objects of this list of {}.", resource.plural))
+                "description": (format!("List of {}. More info: {CONVENTIONS}", resource.plural))
             }),
         ),
-        ("metadata", Value::Object(writer.dialect.described_reference(LIST_META))),
+        ("metadata", metadata(writer, LIST_META, "Standard list metadata", "types-kinds").into()),
     ]);
     type_meta(&mut properties, writer);
     let mut model = Map::from([
@@ -87,6 +90,13 @@ fn properties_of(model: &mut Map) -> &mut Map {
     model.entry_or("properties", Value::object).make_object()
 }
 
+/// A reference to the model of metadata, with upstream's words about it.
+fn metadata(writer: &Models<'_>, model: &str, what: &str, place: &str) -> Map {
+    let mut reference = writer.dialect.described_reference(model);
+    reference.insert("description", format!("{what}. More info: {CONVENTIONS}#{place}"));
+    reference
+}
+
 /// `apiVersion` and `kind`, with the texts they have everywhere.
 fn type_meta(properties: &mut Map, writer: &Models<'_>) {
     for name in ["apiVersion", "kind"] {
@@ -108,8 +118,14 @@ fn complete(schema: &mut Map, writer: &Models<'_>, depth: usize) {
         return;
     }
     let properties = properties_of(schema);
-    type_meta(properties, writer);
-    properties.insert("metadata", writer.dialect.described_reference(OBJECT_META));
+    for (name, what, place) in [
+        ("apiVersion", "defines the versioned schema of this representation of an object", "resources"),
+        ("kind", "is a string value representing the type of this object. In CamelCase", "types-kinds"),
+    ] {
+        let text = format!("{name} {what}. More info: {CONVENTIONS}#{place}");
+        properties.insert(name, json!({"type": "string", "description": text}));
+    }
+    properties.insert("metadata", metadata(writer, OBJECT_META, "Standard object's metadata", "metadata"));
     let Value::Array(required) = schema.entry_or("required", || Value::Array(Vec::new())) else { return };
     for name in ["kind", "apiVersion"] {
         if !required.iter().any(|it| it.as_str() == Some(name)) {

@@ -112,6 +112,11 @@ pub trait VersionSchema: Send + Sync {
     fn written_schema(&self) -> Option<Value> {
         None
     }
+
+    /// Differs where [`Self::written_schema`] does; costs nothing.
+    fn written_digest(&self) -> [u8; 32] {
+        [0; 32]
+    }
 }
 
 /// Which selectable fields a version has and how it words one that it has not.
@@ -123,6 +128,7 @@ pub struct Selectable {
 }
 
 /// One served version of a resource.
+#[derive(Clone)]
 pub struct Version {
     pub name: Arc<str>,
     /// `v1` or `apps/v1`.
@@ -142,6 +148,7 @@ pub struct Version {
 }
 
 /// A part of an object with an endpoint of its own.
+#[derive(Clone)]
 pub struct Subresource {
     pub name: Arc<str>,
     /// The kind of its documents, which may be of another group: `autoscaling/v1 Scale`.
@@ -229,6 +236,7 @@ pub trait Revive: Send + Sync {
 }
 
 /// A resource: one group and plural with all its served versions.
+#[derive(Clone)]
 pub struct Resource {
     pub group: Arc<str>,
     pub plural: Arc<str>,
@@ -256,6 +264,9 @@ pub struct Resource {
     pub revive: Option<Arc<dyn Revive>>,
     /// The definition is being deleted: nothing new is created, and discovery shows fewer verbs.
     pub terminating: bool,
+    /// Discovery and documents show it. Custom resources are served a moment before: from the acceptance of their names
+    /// on, and listed from when their definition is established.
+    pub listed: bool,
     /// Numbers rows made at run time, so that a replaced row differs from its predecessor; 0 for built-in ones.
     pub revision: u64,
 }

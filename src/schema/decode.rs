@@ -95,7 +95,7 @@ pub fn strict_errors(unknown: Vec<String>, duplicates: Vec<String>, source: Opti
             errors.push(wanted);
         }
     }
-    if let Some(text) = source {
+    if let Some(text) = source.filter(|_| errors.len() > 1) {
         source::sort(text, &mut errors);
     }
     errors.truncate(MAX_PROBLEMS);

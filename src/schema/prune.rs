@@ -345,7 +345,7 @@ mod tests {
 
     fn table(schema: &str) -> (Table, TypeId) {
         let schema = object::parse(schema.as_bytes()).unwrap();
-        structural::custom_resource("example.com", "v1", "Foo", "FooList", Some(&schema))
+        structural::custom_resource(Some(&schema))
     }
 
     #[test]
@@ -353,7 +353,7 @@ mod tests {
         let mut objects = 0;
         for case in vectors::read("vectors/crd-value-validation.json") {
             let schema = case.get("schema").unwrap();
-            let (table, ty) = structural::custom_resource("example.com", "v1", "Foo", "FooList", Some(schema));
+            let (table, ty) = structural::custom_resource(Some(schema));
             for (at, object) in case.array_at(&["objects"]).iter().enumerate() {
                 let Some(expected) = object.get("result") else { continue };
                 let name = format!("{} {at}", case.str_at(&["case"]));
@@ -421,7 +421,7 @@ mod tests {
 
     #[test]
     fn everything_is_kept_without_a_schema() {
-        let (table, ty) = structural::custom_resource("example.com", "v1", "Foo", "FooList", None);
+        let (table, ty) = structural::custom_resource(None);
         let mut value = json!({"metadata": {}, "spec": {"a": [{"b": null}]}});
         let before = value.clone();
         assert!(prune(&table, ty, &mut value).is_empty());

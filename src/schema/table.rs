@@ -83,6 +83,11 @@ impl Table {
         id
     }
 
+    /// Gives back memory that was kept for more types.
+    pub fn shrink(&mut self) {
+        self.types.shrink_to_fit();
+    }
+
     /// Replaces a type that this table owns; ids of the base are left alone.
     pub fn set(&mut self, id: TypeId, ty: Type) {
         if let Some(slot) = id.0.checked_sub(self.base_len).and_then(|at| self.types.get_mut(at as usize)) {
@@ -158,7 +163,7 @@ impl KindRow {
 }
 
 /// One type.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Type {
     pub shape: Shape,
     /// Go's name of it as error texts print it: `v1.Container`, `[]v1.Container`, `map[string]string`, `int32`;
@@ -180,7 +185,7 @@ impl Type {
     }
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Shape {
     /// Anything, kept as it is: in custom resources `x-kubernetes-preserve-unknown-fields` without a type. (Built-in
     /// types that hold anything are scalars, since Go reads and prints each in its own way.)
@@ -240,7 +245,7 @@ pub enum Granularity {
 }
 
 /// What may stand in one place: the member of a struct, an item of a list, a value of a map.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Slot {
     pub ty: TypeId,
     /// What a missing value (or a null that may not be) becomes. Built-in kinds: only where upstream's generated
@@ -279,7 +284,7 @@ pub struct PatchStrategy {
 }
 
 /// A struct: named members.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Struct {
     /// OpenAPI model name, `io.k8s.api.core.v1.Pod`; for custom resources of the root only, else empty.
     pub name: Key,
@@ -327,7 +332,7 @@ impl Struct {
 }
 
 /// A member of a struct.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Field {
     pub name: Key,
     pub slot: Slot,
@@ -353,7 +358,7 @@ pub struct Field {
 }
 
 /// A list.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct List {
     pub item: Slot,
     pub list_type: ListType,
@@ -366,7 +371,7 @@ pub struct List {
 }
 
 /// A map from text to values of one type.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct MapOf {
     pub value: Slot,
     pub granularity: Granularity,
@@ -375,7 +380,7 @@ pub struct MapOf {
 }
 
 /// A type that is one of several, told apart by its JSON type.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct OneOf {
     pub name: Key,
     /// With their protobuf tags, in order of the tags.
@@ -400,7 +405,7 @@ pub enum WireMember {
 }
 
 /// Keywords of a custom resource's schema that judge values (OpenAPI v3 as far as structural schemas allow them).
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Validation {
     pub format: Option<Key>,
     pub pattern: Option<Key>,
@@ -435,7 +440,7 @@ pub struct Validation {
 }
 
 /// A value validation inside `allOf` and its like: judgements on the value and on what is below it.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Nested {
     pub here: Validation,
     /// Types are only allowed where they say "integer or string".

@@ -8,12 +8,14 @@ use std::{
     time::Duration,
 };
 
-use futures_util::future::join_all;
+use futures_util::{TryStreamExt, future::join_all, stream};
 use parking_lot::Mutex;
+use tokio::time::{Instant, timeout_at};
 
 use super::Cluster;
 use crate::{
     api::{ApiError, Meta},
+    controllers::crd_versions::{GroupVersion, GroupVersions},
     json,
     object::Value,
 };
@@ -27,8 +29,11 @@ const MANAGED: &str = "kube-aggregator.kubernetes.io/automanaged";
 const ON_START: &str = "onstart";
 /// Kept as long as there is a definition behind it.
 const ALWAYS: &str = "true";
-const DEFINITIONS: (&str, &str) = ("apiextensions.k8s.io", "customresourcedefinitions");
 const PERIOD: Duration = Duration::from_secs(30);
+/// How long after a write that failed everything is looked at again.
+const RETRY: Duration = Duration::from_secs(1);
+/// APIServices of custom groups written at once.
+const MOST_WRITES: usize = 32;
 
 /// Group, version, priority of the group, priority of the version. What is not in it is served without an APIService.
 const PRIORITIES: &[(&str, &str, i64, i64)] = &[
@@ -78,6 +83,7 @@ const CUSTOM_VERSION_PRIORITY: i64 = 100;
 /// Makes and keeps APIServices, and knows whether those of the start are there.
 pub struct Registration {
     cluster: Cluster,
+    custom: Arc<GroupVersions>,
     /// Names that were there when the process started: a spec that differs is put right once.
     found_at_start: HashSet<String>,
     /// Names this process has made, or put right.
@@ -85,10 +91,10 @@ pub struct Registration {
 }
 
 impl Registration {
-    pub fn new(cluster: Cluster) -> Arc<Self> {
+    pub fn new(cluster: Cluster, custom: Arc<GroupVersions>) -> Arc<Self> {
         let found = cluster.reader.list(GROUP, "apiservices", None);
         let found_at_start = found.iter().map(|it| Meta::of(it).name().to_owned()).collect();
-        Arc::new(Self { cluster, found_at_start, synced: Mutex::default() })
+        Arc::new(Self { cluster, custom, found_at_start, synced: Mutex::default() })
     }
 
     /// Ends when everything that is served now has its APIService.
@@ -96,8 +102,42 @@ impl Registration {
         let _ = super::until_done(super::FOREVER, HOOK, || self.pass()).await;
     }
 
+    /// Follows the definitions change by change, and looks at everything once in a while.
     pub async fn run(self: Arc<Self>) {
-        self.cluster.keep(DEFINITIONS, PERIOD, HOOK, || self.pass()).await;
+        let mut look = Instant::now() + PERIOD;
+        loop {
+            let result = match timeout_at(look, self.custom.changed()).await {
+                Ok(changed) => self.follow(changed).await,
+                Err(_) => {
+                    look = Instant::now() + PERIOD;
+                    self.pass().await
+                }
+            };
+            if let Err(error) = result {
+                tracing::warn!(controller = HOOK, "{}", error.message);
+                look = look.min(Instant::now() + RETRY);
+            }
+        }
+    }
+
+    /// Brings the APIServices of custom groups and versions that came or went up to date.
+    async fn follow(&self, changed: Vec<GroupVersion>) -> Result<(), ApiError> {
+        let follow = |name| async move { self.follow_one(name).await };
+        stream::iter(changed.into_iter().map(Ok)).try_for_each_concurrent(MOST_WRITES, follow).await
+    }
+
+    async fn follow_one(&self, changed: GroupVersion) -> Result<(), ApiError> {
+        let (name, spec) = custom_spec(&changed);
+        if self.built_in().contains_key(&name) {
+            return Ok(());
+        }
+        if self.custom.has(&changed) {
+            return self.ensure(&name, &spec, ALWAYS).await;
+        }
+        match self.cluster.reader.get(GROUP, "apiservices", "", &name) {
+            Some(service) if self.manages(&service) => self.cluster.delete(format!("{PATH}/{name}")).await,
+            _ => Ok(()),
+        }
     }
 
     /// What is wrong with the APIServices of built-in groups and versions (the check `autoregister-completion`).
@@ -121,21 +161,10 @@ impl Registration {
         wanted.map(|(group, version, of_group, of_version)| spec(group, version, *of_group, *of_version)).collect()
     }
 
-    fn custom(&self) -> BTreeMap<String, Value> {
-        let mut wanted = BTreeMap::new();
-        for definition in self.cluster.reader.list(DEFINITIONS.0, DEFINITIONS.1, None) {
-            let group = definition.str_at(&["spec", "group"]);
-            for version in definition.array_at(&["spec", "versions"]).iter().filter(|it| it.bool_at(&["served"])) {
-                let version = version.str_at(&["name"]);
-                let (name, spec) = spec(group, version, CUSTOM_GROUP_PRIORITY, CUSTOM_VERSION_PRIORITY);
-                wanted.insert(name, spec);
-            }
-        }
-        wanted
-    }
-
     async fn pass(&self) -> Result<(), ApiError> {
-        let (built_in, custom) = (self.built_in(), self.custom());
+        let told = self.custom.all();
+        let custom: BTreeMap<String, Value> = told.iter().flatten().map(custom_spec).collect();
+        let built_in = self.built_in();
         let once = built_in.iter().map(|(name, spec)| self.ensure(name, spec, ON_START));
         let always = custom.iter().filter(|(name, _)| !built_in.contains_key(*name));
         let always = always.map(|(name, spec)| self.ensure(name, spec, ALWAYS));
@@ -143,7 +172,8 @@ impl Registration {
         once.into_iter().chain(always).collect::<Result<(), _>>()?;
         for service in self.cluster.reader.list(GROUP, "apiservices", None) {
             let name = Meta::of(&service).name();
-            let spurious = !built_in.contains_key(name) && !custom.contains_key(name);
+            // Before all definitions are told, nobody knows whose this is.
+            let spurious = told.is_some() && !built_in.contains_key(name) && !custom.contains_key(name);
             if spurious && self.manages(&service) {
                 self.cluster.delete(format!("{PATH}/{name}")).await?;
             }
@@ -189,6 +219,10 @@ impl Registration {
         }
         Ok(())
     }
+}
+
+fn custom_spec((group, version): &GroupVersion) -> (String, Value) {
+    spec(group, version, CUSTOM_GROUP_PRIORITY, CUSTOM_VERSION_PRIORITY)
 }
 
 /// Name and spec of a local APIService.

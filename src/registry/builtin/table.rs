@@ -100,6 +100,7 @@ fn resource(entry: &Value, version: Version, wiring: &Wiring) -> Resource {
         strategic_merge: true,
         revive: None,
         terminating: false,
+        listed: true,
         revision: 0,
         group,
         plural,

@@ -11,6 +11,8 @@ pub mod json_path;
 mod schema;
 mod strategy;
 #[cfg(test)]
+pub mod testing;
+#[cfg(test)]
 mod tests;
 
 use std::sync::Arc;
@@ -19,7 +21,7 @@ use aws_lc_rs::digest::{SHA256, digest};
 use base64::{Engine, engine::general_purpose::STANDARD};
 
 pub use attributes::CustomAttributes;
-pub use schema::{CustomSchema, Names, Schemas};
+pub use schema::{CustomSchema, Pool, Schemas};
 pub use strategy::{CustomStatus, CustomStrategy, Scale, embedded_meta};
 
 use super::resource::{
@@ -34,11 +36,33 @@ pub struct Made {
     pub attributes: Arc<CustomAttributes>,
 }
 
+impl Made {
+    /// The same with another standing: whether it is listed, whether its definition is being deleted.
+    pub fn with_standing(&self, standing: Standing, revision: u64) -> Self {
+        let Standing { listed, terminating } = standing;
+        let resource = Resource { listed, terminating, revision, ..(*self.resource).clone() };
+        Self { resource: Arc::new(resource), schemas: self.schemas.clone(), attributes: self.attributes.clone() }
+    }
+}
+
+/// What of a definition's state its row shows besides what it is made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Standing {
+    pub listed: bool,
+    pub terminating: bool,
+}
+
+impl Standing {
+    pub fn of(crd: &Value) -> Self {
+        Self { listed: definition::is_true(crd, definition::ESTABLISHED), terminating: definition::is_terminating(crd) }
+    }
+}
+
 /// The row of a definition, with the versions it serves. `None` for a definition without a storage version, which no
 /// validation lets through.
 ///
 /// `revision` numbers the row; `settled` is the revision after which everything was written through its schemas.
-pub fn make(crd: &Value, revision: u64, settled: Revision) -> Option<Made> {
+pub fn make(crd: &Value, revision: u64, settled: Revision, pool: &Pool) -> Option<Made> {
     let group: Arc<str> = crd.str_at(&["spec", "group"]).into();
     let plural: Arc<str> = crd.str_at(&["spec", "names", "plural"]).into();
     let accepted = |name: &str| Arc::<str>::from(crd.str_at(&["status", "acceptedNames", name]));
@@ -46,12 +70,11 @@ pub fn make(crd: &Value, revision: u64, settled: Revision) -> Option<Made> {
         crd.array_at(&["status", "acceptedNames", name]).iter().filter_map(Value::as_str).map(Arc::from).collect()
     };
     let (kind, list_kind) = (accepted("kind"), accepted("listKind"));
-    let names = Names { group: &group, kind: &kind, list_kind: &list_kind };
     let keeps_everything = crd.bool_at(&["spec", "preserveUnknownFields"]);
     let described = definition::versions(crd);
     let schema = |version: &Value| {
         let name = version.str_at(&["name"]);
-        Arc::new(CustomSchema::new(&names, name, definition::schema(version), keeps_everything))
+        Arc::new(CustomSchema::new(pool, &group, name, definition::schema(version), keeps_everything))
     };
     let schemas = Schemas::new(described.iter().map(schema).collect(), settled);
     let namespaced = crd.str_at(&["spec", "scope"]) == "Namespaced";
@@ -73,6 +96,7 @@ pub fn make(crd: &Value, revision: u64, settled: Revision) -> Option<Made> {
     let paths = described.iter().flat_map(|version| version.array_at(&["selectableFields"]));
     let paths = paths.map(|field| field.str_at(&["jsonPath"]));
     let attributes = Arc::new(CustomAttributes::new(paths, schemas.clone()));
+    let Standing { listed, terminating } = Standing::of(crd);
     let resource = Resource {
         prefix: format!("/registry/{group}/{plural}/").into(),
         storage_group_version: format!("{group}/{storage}").into(),
@@ -87,7 +111,8 @@ pub fn make(crd: &Value, revision: u64, settled: Revision) -> Option<Made> {
         typed_items: true,
         strategic_merge: false,
         revive: Some(schemas.clone()),
-        terminating: definition::is_terminating(crd),
+        terminating,
+        listed,
         revision,
         group,
         plural,

@@ -2,14 +2,17 @@
 //! conversion between versions that only changes the apiVersion.
 
 use std::{
+    collections::HashMap,
     io::{Read, Write},
     sync::{
-        Arc,
+        Arc, Weak,
         atomic::{AtomicU64, Ordering},
     },
 };
 
+use aws_lc_rs::digest::{SHA256, digest};
 use flate2::{Compression, read::ZlibDecoder, write::ZlibEncoder};
+use parking_lot::Mutex;
 
 use crate::{
     api::ApiError,
@@ -23,46 +26,104 @@ use crate::{
     storage::Revision,
 };
 
+/// What a schema was made into. It knows nothing of whose schema it is, so versions and definitions that say the same
+/// share one.
+struct Compiled {
+    table: Table,
+    ty: TypeId,
+    /// Whether there are `x-kubernetes-validations` anywhere.
+    has_rules: bool,
+    /// The schema as it was written, compressed: documents are made of it, seldom.
+    written: Option<Box<[u8]>>,
+    digest: Digest,
+}
+
+/// Of a schema's text; all zero where there is none.
+type Digest = [u8; 32];
+
+/// The schemas that are in use, by what they say.
+#[derive(Default)]
+pub struct Pool(Mutex<Pooled>);
+
+#[derive(Default)]
+struct Pooled {
+    schemas: HashMap<Digest, Weak<Compiled>>,
+    /// How many there may be before those out of use are looked for.
+    sweep_at: usize,
+}
+
+/// Schemas out of use that stay listed at most, besides as many as are in use.
+const SWEEP: usize = 64;
+
+impl Pool {
+    fn compiled(&self, schema: Option<&Value>) -> Arc<Compiled> {
+        let text = schema.map(to_vec);
+        let digest = text.as_deref().map_or(Digest::default(), |text| {
+            // SHA-256 has 32 bytes.
+            digest(&SHA256, text).as_ref().try_into().unwrap_or_default()
+        });
+        if let Some(known) = self.0.lock().schemas.get(&digest).and_then(Weak::upgrade) {
+            return known;
+        }
+        let (table, ty) = structural::custom_resource(schema);
+        let has_rules = schema.is_some_and(has_rules);
+        let made = Arc::new(Compiled { table, ty, has_rules, written: text.as_deref().and_then(compress), digest });
+        let pooled = &mut *self.0.lock();
+        pooled.schemas.insert(digest, Arc::downgrade(&made));
+        if pooled.schemas.len() > pooled.sweep_at {
+            pooled.schemas.retain(|_, schema| schema.strong_count() > 0);
+            pooled.sweep_at = 2 * pooled.schemas.len() + SWEEP;
+        }
+        made
+    }
+}
+
+#[cfg(test)]
+impl Pool {
+    pub fn len(&self) -> usize {
+        self.0.lock().schemas.len()
+    }
+}
+
 /// One version's schema.
 pub struct CustomSchema {
     /// `example.com/v1`.
     pub api_version: Arc<str>,
-    table: Table,
-    ty: TypeId,
+    compiled: Arc<Compiled>,
     /// Nothing is pruned (`spec.preserveUnknownFields` of definitions from before pruning).
     keeps_everything: bool,
-    /// Whether there are `x-kubernetes-validations` anywhere.
-    pub has_rules: bool,
-    /// The schema as it was written, compressed: documents are made of it, seldom.
-    written: Option<Box<[u8]>>,
-}
-
-/// The names a schema is made for.
-pub struct Names<'a> {
-    pub group: &'a str,
-    pub kind: &'a str,
-    pub list_kind: &'a str,
 }
 
 impl CustomSchema {
-    pub fn new(names: &Names<'_>, version: &str, schema: Option<&Value>, keeps_everything: bool) -> Self {
-        let (table, ty) = structural::custom_resource(names.group, version, names.kind, names.list_kind, schema);
-        let api_version = format!("{}/{version}", names.group).into();
-        let has_rules = schema.is_some_and(has_rules);
-        Self { api_version, table, ty, keeps_everything, has_rules, written: schema.and_then(compress) }
+    pub fn new(pool: &Pool, group: &str, version: &str, schema: Option<&Value>, keeps_everything: bool) -> Self {
+        let api_version = format!("{group}/{version}").into();
+        Self { api_version, compiled: pool.compiled(schema), keeps_everything }
+    }
+
+    /// Whether there are `x-kubernetes-validations` anywhere.
+    pub fn has_rules(&self) -> bool {
+        self.compiled.has_rules
+    }
+
+    /// Whether both were made from the same schema, and are one in memory.
+    #[cfg(test)]
+    pub fn shares_with(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.compiled, &other.compiled)
     }
 
     /// The root, for judging.
     pub fn root(&self) -> Node<'_> {
-        Node::of(&self.table, self.ty)
+        Node::of(&self.compiled.table, self.compiled.ty)
     }
 
     /// Checks metadata and kinds; the unknown members of metadata that were dropped.
     fn coerce(&self, object: &mut Value) -> Result<Vec<String>, String> {
-        coerce(&self.table, self.ty, object, Malformed::Refuse).map_err(|refused| match &*refused.field {
-            // The object's own metadata is decoded, not validated: Go's words stand alone.
-            "metadata" => refused.cause,
-            _ => refused.below("").to_string(),
+        coerce(&self.compiled.table, self.compiled.ty, object, Malformed::Refuse).map_err(|refused| {
+            match &*refused.field {
+                // The object's own metadata is decoded, not validated: Go's words stand alone.
+                "metadata" => refused.cause,
+                _ => refused.below("").to_string(),
+            }
         })
     }
 
@@ -71,22 +132,23 @@ impl CustomSchema {
         if self.keeps_everything {
             return Vec::new();
         }
-        let unknown = prune(&self.table, self.ty, object);
-        drop_nulls(&self.table, self.ty, object);
+        let Compiled { table, ty, .. } = &*self.compiled;
+        let unknown = prune(table, *ty, object);
+        drop_nulls(table, *ty, object);
         unknown
     }
 
     /// The form of an object that is not from a client: what does not fit is dropped.
     fn tidy(&self, object: &mut Value) {
         // Dropping what is malformed cannot fail.
-        let _ = coerce(&self.table, self.ty, object, Malformed::Drop);
+        let _ = coerce(&self.compiled.table, self.compiled.ty, object, Malformed::Drop);
         self.prune(object);
     }
 }
 
 impl VersionSchema for CustomSchema {
     fn typed(&self) -> (&Table, TypeId) {
-        (&self.table, self.ty)
+        (&self.compiled.table, self.compiled.ty)
     }
 
     fn decode(&self, object: &mut Value, _source: Option<&[u8]>) -> Result<Vec<String>, String> {
@@ -106,20 +168,24 @@ impl VersionSchema for CustomSchema {
     }
 
     fn default(&self, object: &mut Value) {
-        fill_defaults(&self.table, self.ty, object);
+        fill_defaults(&self.compiled.table, self.compiled.ty, object);
     }
 
     fn written_schema(&self) -> Option<Value> {
         let mut text = Vec::new();
-        ZlibDecoder::new(&**self.written.as_ref()?).read_to_end(&mut text).ok()?;
+        ZlibDecoder::new(&**self.compiled.written.as_ref()?).read_to_end(&mut text).ok()?;
         parse(&text).ok()
+    }
+
+    fn written_digest(&self) -> [u8; 32] {
+        self.compiled.digest
     }
 }
 
-fn compress(schema: &Value) -> Option<Box<[u8]>> {
+fn compress(schema: &[u8]) -> Option<Box<[u8]>> {
     let mut encoder = ZlibEncoder::new(Vec::new(), Compression::fast());
     // Memory takes whatever is written.
-    encoder.write_all(&to_vec(schema)).ok()?;
+    encoder.write_all(schema).ok()?;
     encoder.finish().ok().map(Vec::into_boxed_slice)
 }
 

@@ -118,7 +118,7 @@ impl CustomStrategy {
         use ErrorType::{NotSupported, Required, TooLong, TooMany, TypeInvalid};
         let blocks =
             |error: &FieldError| matches!(error.kind, NotSupported | Required | TooLong | TooMany | TypeInvalid);
-        if self.schema.has_rules && errors.iter().any(blocks) {
+        if self.schema.has_rules() && errors.iter().any(blocks) {
             let why = "some validation rules were not checked because the object was invalid; correct the existing errors to complete validation";
             errors.push(FieldError::invalid(&"<nil>", Value::Null, why));
         }

@@ -23,6 +23,10 @@ fn definition(schema: &Value) -> Value {
     crd
 }
 
+fn made(crd: &Value) -> Option<Made> {
+    make(crd, 1, 0, &Pool::default())
+}
+
 fn context(warnings: &Warnings) -> StrategyContext<'_> {
     StrategyContext { namespace: "ns", now: jiff::Timestamp::UNIX_EPOCH, user: "", groups: &[], warnings }
 }
@@ -64,7 +68,7 @@ fn errors(row: &Resource, object: &Value, old: Option<&Value>) -> Vec<String> {
 fn objects_are_judged_as_upstream_judges_them() {
     let mut objects = 0;
     for case in vectors::read("vectors/crd-value-validation.json") {
-        let row = make(&definition(case.get("schema").unwrap()), 1, 0).unwrap().resource;
+        let row = made(&definition(case.get("schema").unwrap())).unwrap().resource;
         for (at, entry) in case.array_at(&["objects"]).iter().enumerate() {
             if let Some(why) = entry.get("decode_error") {
                 let mut object = entry.get("object").unwrap().clone();
@@ -99,7 +103,7 @@ fn an_update_is_not_held_to_what_it_does_not_touch() {
             "any":{"type":"string","anyOf":[{"maxLength":1},{"pattern":"^zz"}]}}}}}"#,
     )
     .unwrap();
-    let row = make(&definition(&schema), 1, 0).unwrap().resource;
+    let row = made(&definition(&schema)).unwrap().resource;
     let object = |spec: Value| json!({"metadata": {"name": "x", "namespace": "ns"}, "spec": spec});
     let old = object(json!({"a": "long", "l": ["long"], "s": ["x", "x"], "any": "yy"}));
     let unchanged = object(json!({"a": "long", "l": ["long"], "s": ["x", "x"], "any": "yy", "n": 1}));
@@ -129,7 +133,7 @@ fn an_object_is_shown_by_todays_schema_in_whichever_version_it_is_stored() {
         "f": {"type": "string"}, "two": {"type": "string", "default": "2"}}}}}),
     );
     crd.at_mut(&["spec", "versions"]).and_then(Value::as_array_mut).unwrap().push(second);
-    let made = make(&crd, 1, 10).unwrap();
+    let made = make(&crd, 1, 10, &Pool::default()).unwrap();
     let row = made.resource;
     let revive = row.revive.as_ref().unwrap();
     assert!(revive.is_current(11) && !revive.is_current(10));
@@ -159,7 +163,7 @@ fn deprecated_versions_point_to_the_best_of_the_others() {
         version.set(&["deprecated"], deprecated);
         versions.push(version);
     }
-    let row = make(&crd, 1, 0).unwrap().resource;
+    let row = made(&crd).unwrap().resource;
     assert_eq!(
         row.version("v1beta1").unwrap().deprecation.as_deref(),
         Some("example.com/v1beta1 Foo is deprecated; use example.com/v2 Foo")
@@ -171,6 +175,40 @@ fn deprecated_versions_point_to_the_best_of_the_others() {
 #[test]
 fn a_written_schema_is_given_back_as_it_was() {
     let schema = json!({"type": "object", "description": "d", "properties": {"spec": {"type": "string"}}});
-    let row = make(&definition(&schema), 1, 0).unwrap().resource;
+    let row = made(&definition(&schema)).unwrap().resource;
     assert_eq!(row.version("v1").unwrap().schema.written_schema(), Some(schema));
+}
+
+#[test]
+fn equal_schemas_are_compiled_once_and_let_go_with_their_last_row() {
+    let pool = Pool::default();
+    let mut crd = definition(&json!({"type": "object", "properties": {"spec": {"type": "string"}}}));
+    let versions = crd.at_mut(&["spec", "versions"]).and_then(Value::as_array_mut).unwrap();
+    let mut second = versions[0].clone();
+    second.set(&["name"], "v2");
+    second.set(&["storage"], false);
+    versions.push(second);
+    let one = make(&crd, 1, 0, &pool).unwrap();
+    crd.set(&["spec", "group"], "other.example.com");
+    let two = make(&crd, 2, 0, &pool).unwrap();
+    let schema = |made: &Made, version: &str| made.schemas.version(version).unwrap().clone();
+    let first = schema(&one, "example.com/v1");
+    assert!(first.shares_with(&schema(&one, "example.com/v2")), "versions of one definition");
+    assert!(first.shares_with(&schema(&two, "other.example.com/v1")), "definitions");
+    let other = make(&definition(&json!({"type": "object"})), 3, 0, &pool).unwrap();
+    assert!(!first.shares_with(&schema(&other, "example.com/v1")));
+    for at in 0..1000 {
+        make(&definition(&json!({"type": "object", "description": (format!("{at}"))})), 4, 0, &pool).unwrap();
+    }
+    assert!(pool.len() < 100, "{}", pool.len());
+}
+
+#[test]
+fn a_row_is_listed_when_its_definition_is_established_and_shares_what_it_is_made_of() {
+    let crd = definition(&json!({"type": "object"}));
+    let before = made(&crd).unwrap();
+    assert!(!before.resource.listed);
+    let after = before.with_standing(Standing { listed: true, terminating: false }, 2);
+    assert!(after.resource.listed && Arc::ptr_eq(&before.schemas, &after.schemas));
+    assert_eq!((before.resource.revision, after.resource.revision), (1, 2));
 }

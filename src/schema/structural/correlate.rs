@@ -117,7 +117,7 @@ mod tests {
                   "items": {"type": "object", "properties": {"k": {"type": "string"}, "v": {"type": "string"}}}},
             "a": {"type": "array", "items": {"type": "string"}},
             "free": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}});
-        let (table, ty) = structural::custom_resource("e.io", "v1", "Foo", "FooList", Some(&schema));
+        let (table, ty) = structural::custom_resource(Some(&schema));
         let old = json!({"m": [{"k": "a", "v": "1"}, {"k": "b", "v": "2"}], "a": ["x", "y"], "free": {"z": 1}});
         let new = json!({"m": [{"k": "b", "v": "2"}, {"k": "a", "v": "1"}], "a": ["y", "x"], "free": {"z": 1}});
         let comparison = Comparison::default();

@@ -16,6 +16,11 @@ mod mail;
 pub mod node;
 pub mod validate;
 
+use std::{
+    collections::HashMap,
+    hash::{DefaultHasher, Hash, Hasher},
+};
+
 use super::{
     builtin::builtin,
     table::{
@@ -25,21 +30,14 @@ use super::{
 };
 use crate::object::{Key, Value};
 
-/// The table of one version of a custom resource, laid over the built-in one: the kind and its list are in it. Without a
-/// schema everything is kept. Returns the type of the kind as well.
-pub fn custom_resource(
-    group: &str,
-    version: &str,
-    kind: &str,
-    list_kind: &str,
-    schema: Option<&Value>,
-) -> (Table, TypeId) {
+/// The table of a custom resource's schema, laid over the built-in one, and the type of its objects. Without a schema
+/// everything is kept. Types that are equal are one type: schemas say the same thing (a reference to a Secret, say) over
+/// and over.
+pub fn custom_resource(schema: Option<&Value>) -> (Table, TypeId) {
     let mut table = Table::over(builtin());
     let everything = preserving_object();
     let root = Builder::new(&mut table).root(schema.unwrap_or(&everything));
-    table.add_kind(group, version, kind, root);
-    let list = list_of(&mut table, root);
-    table.add_kind(group, version, list_kind, list);
+    table.shrink();
     (table, root)
 }
 
@@ -50,14 +48,41 @@ pub fn default_type(table: &mut Table, schema: &Value, root: bool) -> TypeId {
     if root { builder.root(schema) } else { builder.add(schema) }
 }
 
+/// How many types of one likeness are compared with a new one.
+const MOST_ALIKE: usize = 16;
+
+/// A hash of what most types differ in; equal types have equal ones.
+fn likeness(ty: &Type) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    std::mem::discriminant(&ty.shape).hash(&mut hasher);
+    match &ty.shape {
+        Shape::Scalar(scalar) => scalar.hash(&mut hasher),
+        Shape::Struct(it) => {
+            it.fields.iter().for_each(|field| (field.name.as_str(), field.slot.ty, field.required).hash(&mut hasher));
+        }
+        Shape::List(it) => (it.item.ty, it.list_type).hash(&mut hasher),
+        Shape::Map(it) => it.value.ty.hash(&mut hasher),
+        Shape::Any | Shape::OneOf(_) => {}
+    }
+    if let Some(it) = &ty.validation {
+        for text in [&it.format, &it.pattern] {
+            text.as_ref().map(Key::as_str).hash(&mut hasher);
+        }
+        (it.min_length, it.max_length, it.enumeration.len()).hash(&mut hasher);
+        [it.minimum, it.maximum].map(|it| it.map(f64::to_bits)).hash(&mut hasher);
+        it.enumeration.first().and_then(Value::as_str).hash(&mut hasher);
+    }
+    hasher.finish()
+}
+
 fn preserving_object() -> Value {
     crate::json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true})
 }
 
 struct Builder<'t> {
     table: &'t mut Table,
-    /// Scalars without further ado, made once each.
-    plain: Vec<(Scalar, TypeId)>,
+    /// Types that were made before, by a hash of some of what they say.
+    known: HashMap<u64, Vec<TypeId>>,
     nothing: Option<TypeId>,
     /// `x-kubernetes-int-or-string` is no type.
     loose: bool,
@@ -65,7 +90,7 @@ struct Builder<'t> {
 
 impl<'t> Builder<'t> {
     fn new(table: &'t mut Table) -> Self {
-        Self { table, plain: Vec::new(), nothing: None, loose: false }
+        Self { table, known: HashMap::new(), nothing: None, loose: false }
     }
 
     /// The root is an embedded resource whose metadata is the real one; what the schema says of it (name, generateName)
@@ -91,19 +116,19 @@ impl<'t> Builder<'t> {
 
     fn add(&mut self, schema: &Value) -> TypeId {
         let ty = self.type_of(schema);
-        let plain = ty.validation.is_none() && !ty.preserve_unknown;
-        match ty.shape {
-            Shape::Scalar(scalar) if plain => match self.plain.iter().find(|(own, _)| *own == scalar) {
-                Some((_, id)) => *id,
-                None => {
-                    let id = self.table.add(ty);
-                    self.plain.push((scalar, id));
-                    id
-                }
-            },
-            Shape::Any if plain => TypeId::ANY,
-            _ => self.table.add(ty),
+        if matches!(ty.shape, Shape::Any) && ty.validation.is_none() && !ty.preserve_unknown {
+            return TypeId::ANY;
         }
+        let (table, alike) = (&mut *self.table, self.known.entry(likeness(&ty)).or_default());
+        if let Some(same) = alike.iter().find(|id| *table.get(**id) == ty) {
+            return *same;
+        }
+        let id = table.add(ty);
+        // Types that differ only in what is not hashed are few, or not worth the search.
+        if alike.len() < MOST_ALIKE {
+            alike.push(id);
+        }
+        id
     }
 
     fn type_of(&mut self, schema: &Value) -> Type {
@@ -230,28 +255,10 @@ impl<'t> Builder<'t> {
     }
 }
 
-fn list_of(table: &mut Table, root: TypeId) -> TypeId {
-    let named = |table: &Table, name| table.named(name).unwrap_or(TypeId::ANY);
-    let metadata = named(table, "io.k8s.apimachinery.pkg.apis.meta.v1.ListMeta");
-    let text = table.add(Type::new(Shape::Scalar(Scalar::String)));
-    let items = List {
-        item: Slot { pointer: true, ..Slot::of(root) },
-        list_type: ListType::Atomic,
-        list_type_shown: false,
-        keys: Box::default(),
-        message: false,
-    };
-    let items = table.add(Type::new(Shape::List(Box::new(items))));
-    let fields = [("apiVersion", text), ("items", items), ("kind", text), ("metadata", metadata)];
-    let fields =
-        fields.map(|(name, ty)| field(Key::from_static(name), Slot { pointer: true, ..Slot::of(ty) }, name == "items"));
-    table.add(Type::new(Shape::Struct(Box::new(Struct { fields: fields.into(), openapi: true, ..Struct::default() }))))
-}
-
 fn field(name: Key, slot: Slot, required: bool) -> Field {
     Field {
         name,
-        shown_default: slot.default.clone(),
+        shown_default: None,
         slot,
         omit: Omit::Empty,
         required,

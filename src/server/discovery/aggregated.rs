@@ -4,34 +4,51 @@ use super::{
     pages::{texts, verbs},
     priorities::{ListedGroup, Origin},
 };
+use bytes::Bytes;
+
 use crate::{
     json,
-    object::{Map, Value},
+    object::{Map, Value, to_vec},
     registry::{
         catalog::{Catalog, Group, Row},
         resource::{Resource, Subresource, Version},
     },
 };
 
-/// The document of `/apis`. `owner` answers the rows of a group and version by who serves it.
-pub fn groups<'a>(groups: &[ListedGroup], owner: impl Fn(&str, Origin) -> Option<&'a Group>) -> Value {
-    let items = groups.iter().map(|group| {
-        let versions = group.versions.iter().map(|listed| {
-            let rows = owner(&group.name, listed.origin);
-            version(rows, &group.name, &listed.version, listed.origin)
-        });
-        json!({"metadata": {"name": (group.name.as_str())}, "versions": (versions.collect::<Vec<_>>())})
-    });
-    document(items.collect())
+/// One group of the document of `/apis`. `owner` answers the rows of a version by who serves it.
+pub fn group<'a>(group: &ListedGroup, owner: impl Fn(Origin) -> Option<&'a Group>) -> Value {
+    let versions =
+        group.versions.iter().map(|listed| version(owner(listed.origin), &group.name, &listed.version, listed.origin));
+    json!({"metadata": {"name": (group.name.as_str())}, "versions": (versions.collect::<Vec<_>>())})
+}
+
+/// [`document`] as JSON, out of the JSON of its groups.
+pub fn join(items: &[Bytes]) -> Vec<u8> {
+    // Members are printed in order of their names, so an empty document is what stands around the items.
+    const EMPTY: &[u8] = b"\"items\":[";
+    let mut out = to_vec(&document(Vec::new()));
+    let at = out.windows(EMPTY.len()).position(|bytes| bytes == EMPTY).map_or(out.len(), |at| at + EMPTY.len());
+    let tail = out.split_off(at);
+    out.reserve(tail.len() + items.iter().map(|item| item.len() + 1).sum::<usize>());
+    for (at, item) in items.iter().enumerate() {
+        if at > 0 {
+            out.push(b',');
+        }
+        out.extend_from_slice(item);
+    }
+    out.extend_from_slice(&tail);
+    out
 }
 
 /// The document of `/api`.
 pub fn legacy(catalog: &Catalog) -> Value {
-    let version = version(catalog.group(""), "", "v1", Origin::BuiltIn);
+    let group = catalog.group("").map(|group| &**group);
+    let version = version(group, "", "v1", Origin::BuiltIn);
     document(vec![json!({"metadata": {}, "versions": [version]})])
 }
 
-fn document(items: Vec<Value>) -> Value {
+/// A document of these groups.
+pub fn document(items: Vec<Value>) -> Value {
     json!({"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "metadata": {}, "items": items})
 }
 
@@ -39,10 +56,8 @@ fn version(group: Option<&Group>, name: &str, version: &str, origin: Origin) -> 
     // What another server serves is not known here.
     let freshness = if origin == Origin::Remote { "Stale" } else { "Current" };
     let mut out = Map::from([("version", version), ("freshness", freshness)]);
-    let rows = group.filter(|_| origin != Origin::Remote).map_or(&[][..], |group| &group.rows);
-    let mut own: Vec<(&Row, &Version)> =
-        rows.iter().filter_map(|row| Some((&**row, row.resource.version(version)?))).collect();
-    own.sort_by(|a, b| a.0.resource.plural.cmp(&b.0.resource.plural));
+    let rows = group.filter(|_| origin != Origin::Remote).into_iter().flat_map(Group::listed);
+    let own: Vec<(&Row, &Version)> = rows.filter_map(|row| Some((&**row, row.resource.version(version)?))).collect();
     if !own.is_empty() {
         let custom = origin == Origin::Custom;
         let resources = own.into_iter().map(|(row, it)| resource(&row.resource, it, name, version, custom));

@@ -6,6 +6,7 @@
 
 mod aggregated;
 mod index;
+mod items;
 mod openapi;
 mod openid;
 mod pages;
@@ -71,7 +72,15 @@ pub struct Documents {
     checks: Arc<[Check]>,
     facts: Facts,
     current: ArcSwapOption<Snapshot>,
+    remote: ArcSwapOption<Remote>,
+    items: items::Kept,
     openapi: Arc<openapi::Kept>,
+}
+
+/// Groups and versions that APIServices hand to other servers, at one state of these.
+struct Remote {
+    services: u64,
+    listed: Vec<(String, Listed)>,
 }
 
 /// What was made of one state of the custom rows and the APIServices. It keeps no row alive: a definition may be gone
@@ -108,6 +117,8 @@ impl Documents {
             checks: sources.checks,
             facts: sources.facts,
             current: ArcSwapOption::empty(),
+            remote: ArcSwapOption::empty(),
+            items: items::Kept::default(),
             openapi: Arc::default(),
         }
     }
@@ -149,7 +160,7 @@ impl Documents {
         if let Some(made) = self.current.load_full().filter(same) {
             return Now { made, custom };
         }
-        let mut groups = self.groups(&custom);
+        let mut groups = self.groups(&custom, services);
         priorities::order_by_service(&mut groups);
         let made = Arc::new(Snapshot {
             custom: Arc::downgrade(&custom),
@@ -162,25 +173,32 @@ impl Documents {
         Now { made, custom }
     }
 
-    fn groups(&self, custom: &Catalog) -> Vec<ListedGroup> {
+    fn groups(&self, custom: &Catalog, services: u64) -> Vec<ListedGroup> {
         let built_in = priorities::of_catalog(&self.built_in, priorities::built_in, Origin::BuiltIn);
         let custom = priorities::of_catalog(custom, |_, _| Some(priorities::CUSTOM), Origin::Custom);
-        let all = built_in.chain(custom).chain(self.remote()).filter(|(group, _)| !group.is_empty());
+        let remote = self.remote(services);
+        let all = built_in.chain(custom).chain(remote.listed.iter().cloned()).filter(|(group, _)| !group.is_empty());
         priorities::groups(all)
     }
 
-    /// Groups and versions that APIServices hand to other servers.
-    fn remote(&self) -> impl Iterator<Item = (String, Listed)> {
-        self.reader.list(REGISTRATION, "apiservices", None).into_iter().filter_map(|object| {
+    /// What other servers have, as far as it was said at this state of the APIServices.
+    fn remote(&self, services: u64) -> Arc<Remote> {
+        if let Some(known) = self.remote.load_full().filter(|known| known.services == services) {
+            return known;
+        }
+        let listed = self.reader.list(REGISTRATION, "apiservices", None).into_iter().filter_map(|object| {
             object.at(&["spec", "service"]).filter(|it| !it.is_null())?;
             let number = |name: &str| object.i64_at(&["spec", name]).unwrap_or(0);
             let priority = Priority { group: number("groupPriorityMinimum"), version: number("versionPriority") };
             let version = object.str_at(&["spec", "version"]).to_owned();
             Some((object.str_at(&["spec", "group"]).to_owned(), Listed { version, priority, origin: Origin::Remote }))
-        })
+        });
+        let made = Arc::new(Remote { services, listed: listed.collect() });
+        self.remote.store(Some(made.clone()));
+        made
     }
 
-    fn rows<'a>(&'a self, now: &'a Now, group: &str, origin: Origin) -> Option<&'a Group> {
+    fn rows<'a>(&'a self, now: &'a Now, group: &str, origin: Origin) -> Option<&'a Arc<Group>> {
         match origin {
             Origin::BuiltIn => self.built_in.group(group),
             Origin::Custom => now.custom.group(group),
@@ -191,7 +209,7 @@ impl Documents {
     /// `/api`: the aggregated form where it is asked for, else what the router of built-in paths answers.
     fn api(&self, cx: &Exchange) -> Response {
         if let Some(accepted) = aggregated_form(cx) {
-            let made = tagged(&aggregated::legacy(&self.built_in));
+            let made = tagged(print(&aggregated::legacy(&self.built_in)));
             return aggregated_answer(cx, accepted, &made, || aggregated::legacy(&self.built_in));
         }
         routed(cx, || pages::api_versions(&self.address))
@@ -201,20 +219,44 @@ impl Documents {
     fn apis(&self, cx: &Exchange) -> Response {
         let now = self.now();
         let Some(accepted) = aggregated_form(cx) else { return handled(cx, || pages::group_list(&now.made.groups)) };
-        let make = || {
-            let mut groups = now.made.groups.clone();
+        let ordered = || {
+            let mut groups: Vec<&ListedGroup> = now.made.groups.iter().collect();
             priorities::order_by_name(&mut groups);
-            aggregated::groups(&groups, |group, origin| self.rows(&now, group, origin))
+            groups
         };
-        let made = now.made.aggregated.get_or_init(|| tagged(&make())).clone();
-        aggregated_answer(cx, accepted, &made, make)
+        let made = now.made.aggregated.get_or_init(|| self.aggregated(&now, &ordered())).clone();
+        aggregated_answer(cx, accepted, &made, || {
+            let item = |group: &&ListedGroup| self.aggregated_item(&now, group);
+            aggregated::document(ordered().iter().map(item).collect())
+        })
+    }
+
+    fn aggregated_item(&self, now: &Now, group: &ListedGroup) -> Value {
+        aggregated::group(group, |origin| self.rows(now, &group.name, origin).map(|rows| &**rows))
+    }
+
+    /// The document out of the groups' parts, of which only those are made anew whose groups have changed.
+    fn aggregated(&self, now: &Now, groups: &[&ListedGroup]) -> Tagged {
+        let part = |group: &&ListedGroup| {
+            let rows = [Origin::BuiltIn, Origin::Custom].map(|origin| self.rows(now, &group.name, origin));
+            self.items.get(group, rows, || self.aggregated_item(now, group))
+        };
+        let parts: Vec<Bytes> = groups.iter().map(part).collect();
+        self.items.keep_only(groups);
+        tagged(aggregated::join(&parts))
     }
 
     /// `/apis/<group>`.
     fn group(&self, cx: &Exchange, name: &str) -> Option<Response> {
-        let now = self.now();
-        let group = now.made.groups.iter().find(|group| group.name == name)?;
-        Some(handled(cx, || pages::group(group)))
+        let custom = self.custom.load_full();
+        let remote = self.remote(self.reader.version(REGISTRATION, "apiservices"));
+        let built_in = self.built_in.group(name).into_iter();
+        let built_in = priorities::of_groups(built_in, priorities::built_in, Origin::BuiltIn);
+        let own = custom.group(name).into_iter();
+        let own = priorities::of_groups(own, |_, _| Some(priorities::CUSTOM), Origin::Custom);
+        let remote = remote.listed.iter().filter(|(group, _)| group == name && !name.is_empty()).cloned();
+        let group = priorities::groups(built_in.chain(own).chain(remote)).pop()?;
+        Some(handled(cx, || pages::group(&group)))
     }
 
     /// `/api/v1`, `/apis/<group>/<version>`. The router of built-in groups knows that a version is missing; nobody
@@ -222,12 +264,13 @@ impl Documents {
     fn group_version(&self, cx: &Exchange, group: &str, version: &str) -> Option<Response> {
         if let Some(rows) = self.built_in.group(group) {
             if self.built_in.serves(group, version) {
-                return Some(routed(cx, || pages::resource_list(Some(rows), version, false)));
+                return Some(routed(cx, || pages::resource_list(rows, version, false)));
             }
             return Some(respond::error(cx, &unknown_resource()));
         }
         let custom = self.custom.load_full();
-        custom.serves(group, version).then(|| handled(cx, || pages::resource_list(custom.group(group), version, true)))
+        let rows = custom.group(group).filter(|_| custom.serves(group, version))?;
+        Some(handled(cx, || pages::resource_list(rows, version, true)))
     }
 }
 
@@ -273,9 +316,14 @@ fn aggregated_form(cx: &Exchange) -> Option<Accepted> {
         .map(|it| it.0)
 }
 
-fn tagged(document: &Value) -> Tagged {
+fn print(document: &Value) -> Vec<u8> {
     let mut json = Vec::new();
     write_json(&mut json, document, Style::Compact);
+    json
+}
+
+/// A document of this JSON.
+fn tagged(mut json: Vec<u8>) -> Tagged {
     json.push(b'\n');
     Tagged { etag: hash(&json), json: json.into() }
 }

@@ -1,13 +1,14 @@
 //! Serving OpenAPI: which documents there are, their hashes, and the bytes of those that were asked for.
 //!
 //! A document's hash covers what it is made from, and not the document: so the index with all hashes costs next to
-//! nothing, and a document that nobody reads is never made. Bytes are kept compressed.
+//! nothing, and a document that nobody reads is never made. Bytes are kept compressed; whoever asks first does not wait
+//! for that.
 
 use std::{
     collections::{BTreeMap, HashMap},
     fmt::Write as _,
     io::{Read, Write as _},
-    sync::{Arc, Weak},
+    sync::{Arc, OnceLock, Weak},
     time::{Duration, SystemTime},
 };
 
@@ -22,7 +23,7 @@ use super::{Documents, Now, hexadecimal, priorities::Origin};
 use crate::{
     api::ApiError,
     json,
-    object::{Map, to_vec},
+    object::{Map, Value, to_vec},
     openapi::{self, Form, GroupVersion, Gvk, Resource, Section, Subresource},
     registry::{
         catalog::{Catalog, Group, Row},
@@ -72,16 +73,47 @@ impl Default for Kept {
     }
 }
 
+#[cfg(test)]
+impl Kept {
+    /// The document that is kept under a key.
+    pub(super) fn made(&self, key: &str) -> Arc<Made> {
+        self.bytes.lock()[&(key.to_owned(), Form::Json)].made.get().expect("a document that was asked for").clone()
+    }
+}
+
 /// The bytes of one document, made once for all who wait for them.
 #[derive(Clone)]
 struct Slot {
     hash: String,
-    packed: Arc<OnceCell<Bytes>>,
+    made: Arc<OnceCell<Arc<Made>>>,
 }
 
-/// The hash of a custom group and version, right as long as its rows are these. Their addresses are held, not they.
+/// A document, plain until it is compressed.
+pub(super) struct Made {
+    plain: Mutex<Option<Bytes>>,
+    packed: OnceLock<Bytes>,
+}
+
+impl Made {
+    fn bytes(&self) -> Result<Bytes, String> {
+        if let Some(plain) = self.plain.lock().clone() {
+            return Ok(plain);
+        }
+        self.packed.get().map_or_else(|| Ok(Bytes::new()), |packed| unpack(packed))
+    }
+
+    /// The compressed bytes, made now if they are not there. Takes a while.
+    fn packed(&self) -> Bytes {
+        let packed =
+            self.packed.get_or_init(|| self.plain.lock().clone().map(|plain| pack(&plain)).unwrap_or_default());
+        *self.plain.lock() = None;
+        packed.clone()
+    }
+}
+
+/// The hash of a custom group and version, right as long as the group is this one. Its address is held, not the group.
 struct Hashed {
-    rows: Vec<Weak<Row>>,
+    group: Weak<Group>,
     hash: String,
 }
 
@@ -94,26 +126,30 @@ impl Documents {
         let small =
             [Section::Api, Section::Groups, Section::Version, Section::OpenIdConfiguration, Section::OpenIdKeys];
         let mut sections = BTreeMap::new();
-        let groups = self.built_in.groups().iter().filter(|group| !group.name.is_empty());
+        let groups = self.built_in.groups().filter(|group| !group.name.is_empty());
         for section in small.into_iter().chain(groups.map(|group| Section::Group(group.name.clone()))) {
             sections.insert(section.key(), Entry { hash: hash_of(&section), place: Place::Small(section) });
         }
         for group in self.built_in.groups() {
-            for version in versions(group) {
+            for version in group.versions().cloned() {
                 let source = source(group, &version, false);
                 let place = Place::Rows { group: group.name.clone(), version, origin: Origin::BuiltIn };
                 sections.insert(source.path(), Entry { hash: hash_of(&source), place });
             }
         }
         let mut hashes = self.openapi.hashes.lock();
-        let known = std::mem::take(&mut *hashes);
+        let mut known = std::mem::take(&mut *hashes);
         for group in custom.groups() {
-            for version in versions(group) {
+            for version in group.versions() {
                 let place = Place::Rows { group: group.name.clone(), version: version.clone(), origin: Origin::Custom };
                 let key = format!("apis/{}/{version}", group.name);
-                let hash = custom_hash(group, &version, known.get(&key));
-                let rows = rows_of(group, &version).map(Arc::downgrade).collect();
-                hashes.insert(key.clone(), Hashed { rows, hash: hash.clone() });
+                let same = |hashed: &Hashed| std::ptr::eq(hashed.group.as_ptr(), Arc::as_ptr(group));
+                let hashed = known
+                    .remove(&key)
+                    .filter(same)
+                    .unwrap_or_else(|| Hashed { group: Arc::downgrade(group), hash: custom_hash(group, version) });
+                let hash = hashed.hash.clone();
+                hashes.insert(key.clone(), hashed);
                 sections.entry(key).or_insert(Entry { hash, place });
             }
         }
@@ -161,8 +197,8 @@ impl Documents {
             return empty(StatusCode::NOT_MODIFIED, &headers);
         }
         let section = self.section(&now, &entry.place);
-        let packed = self.packed(key, &entry.hash, form, move || openapi::v3(&section, form)).await;
-        match packed.and_then(|packed| unpack(&packed)) {
+        let made = self.document(key, &entry.hash, form, move || openapi::v3(&section, form)).await;
+        match made.and_then(|made| made.bytes()) {
             Ok(bytes) => with(respond::response(200, media_type, Body::Full(bytes)), &headers),
             Err(why) => respond::error(cx, &ApiError::internal(why)),
         }
@@ -180,14 +216,13 @@ impl Documents {
             return empty(StatusCode::NOT_MODIFIED, &headers);
         }
         let sections: Vec<Section> = index.sections.values().map(|entry| self.section(&now, &entry.place)).collect();
-        let packed = self.packed(V2, &index.v2, form, move || openapi::v2(&sections, form)).await;
-        let body = packed.and_then(|packed| {
-            if takes_gzip(cx.header("accept-encoding")) {
+        let body = match self.document(V2, &index.v2, form, move || openapi::v2(&sections, form)).await {
+            Ok(made) if takes_gzip(cx.header("accept-encoding")) => {
                 headers.push((header::CONTENT_ENCODING, "gzip".to_owned()));
-                return Ok(packed);
+                aside(move || made.packed()).await
             }
-            unpack(&packed)
-        });
+            other => other.and_then(|made| made.bytes()),
+        };
         match body {
             Ok(bytes) => with(respond::response(200, media_type(&V2_TYPES, form), Body::Full(bytes)), &headers),
             Err(why) => respond::error(cx, &ApiError::internal(why)),
@@ -212,29 +247,38 @@ impl Documents {
         }
     }
 
-    /// The compressed bytes of a document. Whoever asks first has them made, away from the threads that serve.
-    async fn packed(
+    /// A document. Whoever asks first has it made, away from the threads that serve.
+    async fn document(
         &self,
         key: &str,
         hash: &str,
         form: Form,
         make: impl FnOnce() -> Vec<u8> + Send + 'static,
-    ) -> Result<Bytes, String> {
+    ) -> Result<Arc<Made>, String> {
         let slot = {
             let mut kept = self.openapi.bytes.lock();
-            let fresh = || Slot { hash: hash.to_owned(), packed: Arc::default() };
+            let fresh = || Slot { hash: hash.to_owned(), made: Arc::default() };
             let slot = kept.entry((key.to_owned(), form)).or_insert_with(fresh);
             if slot.hash != hash {
                 *slot = fresh();
             }
-            slot.packed.clone()
+            slot.made.clone()
         };
-        let packed = slot.get_or_try_init(|| async {
-            let made = tokio::task::spawn_blocking(move || pack(&make())).await;
-            made.map_err(|error| format!("the document could not be made: {error}"))?
+        let made = slot.get_or_try_init(|| async {
+            let plain = Bytes::from(aside(make).await?);
+            let made = Arc::new(Made { plain: Mutex::new(Some(plain)), packed: OnceLock::new() });
+            let later = made.clone();
+            tokio::task::spawn_blocking(move || later.packed());
+            Ok(made)
         });
-        packed.await.cloned()
+        made.await.cloned()
     }
+}
+
+/// Does what takes long away from the threads that serve.
+async fn aside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, String> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.map_err(|error| format!("the document could not be made: {error}"))
 }
 
 const V2: &str = "v2";
@@ -271,45 +315,26 @@ fn accepted(cx: &Exchange, types: &MediaTypes) -> Option<Form> {
     Some(if chosen == 0 { Form::Json } else { Form::Protobuf })
 }
 
-/// The versions that any row of a group has, in order of the rows.
-fn versions(group: &Group) -> Vec<Arc<str>> {
-    let mut versions: Vec<Arc<str>> = Vec::new();
-    for version in group.rows.iter().flat_map(|row| &row.resource.versions) {
-        if !versions.contains(&version.name) {
-            versions.push(version.name.clone());
-        }
-    }
-    versions
-}
-
-fn rows_of<'a>(group: &'a Group, version: &'a str) -> impl Iterator<Item = &'a Arc<Row>> {
-    group.rows.iter().filter(move |row| row.resource.version(version).is_some())
-}
-
-fn custom_hash(group: &Group, version: &str, known: Option<&Hashed>) -> String {
-    let same = |known: &&Hashed| {
-        let mut rows = rows_of(group, version);
-        known.rows.iter().all(|old| rows.next().is_some_and(|row| std::ptr::eq(old.as_ptr(), Arc::as_ptr(row))))
-            && rows.next().is_none()
-    };
-    match known.filter(same) {
-        Some(known) => known.hash.clone(),
-        None => hash_of(&source(group, version, true)),
-    }
+/// The hash of a custom group and version, out of what is known of its schemas without reading them.
+fn custom_hash(group: &Group, version: &str) -> String {
+    let rows = group.listed().filter_map(|row| Some((row, row.resource.version(version)?)));
+    let described = rows.map(|(row, version)| (version.schema.written_digest(), resource(row, version, true, None)));
+    hash_of(&(&group.name, version, described.collect::<Vec<_>>()))
 }
 
 /// What a document is made from, out of the rows.
 fn source(group: &Group, version: &str, custom: bool) -> GroupVersion {
-    let own = group.rows.iter().filter_map(|row| Some((row, row.resource.version(version)?)));
+    let own = group.listed().filter_map(|row| Some((row, row.resource.version(version)?)));
+    let written = |version: &Version| version.schema.written_schema().filter(|_| custom);
     GroupVersion {
         group: group.name.clone(),
         version: version.into(),
-        resources: own.map(|(row, version)| resource(row, version, custom)).collect(),
+        resources: own.map(|(row, version)| resource(row, version, custom, written(version))).collect(),
         custom,
     }
 }
 
-fn resource(row: &Row, version: &Version, custom: bool) -> Resource {
+fn resource(row: &Row, version: &Version, custom: bool, schema: Option<Value>) -> Resource {
     let it = &row.resource;
     let labels = version.selectable.labels.iter().filter(|label| custom && !label.starts_with("metadata."));
     Resource {
@@ -323,7 +348,7 @@ fn resource(row: &Row, version: &Version, custom: bool) -> Resource {
             && &*it.kind != "Namespace"
             && it.strategy().is_some_and(|strategy| strategy.returns_deleted_object()),
         subresources: version.subresources.iter().map(subresource).collect(),
-        schema: if custom { version.schema.written_schema() } else { None },
+        schema,
         selectable: labels.map(|label| format!(".{label}")).collect(),
     }
 }
@@ -356,10 +381,10 @@ fn hash_of(value: &impl std::fmt::Debug) -> String {
     hexadecimal(sink.0.finish().as_ref())
 }
 
-fn pack(bytes: &[u8]) -> Result<Bytes, String> {
+fn pack(bytes: &[u8]) -> Bytes {
     let mut out = GzEncoder::new(Vec::with_capacity(bytes.len() / 8), Compression::default());
-    let written = out.write_all(bytes).and_then(|()| out.finish());
-    written.map(Bytes::from).map_err(|error| error.to_string())
+    // Memory takes whatever is written.
+    out.write_all(bytes).and_then(|()| out.finish()).unwrap_or_default().into()
 }
 
 fn unpack(packed: &[u8]) -> Result<Bytes, String> {

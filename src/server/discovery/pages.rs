@@ -45,9 +45,9 @@ fn group_of(it: &ListedGroup) -> Map {
 }
 
 /// `/api/v1`, `/apis/<group>/<version>`.
-pub fn resource_list(group: Option<&Group>, version: &str, custom: bool) -> Value {
+pub fn resource_list(group: &Group, version: &str, custom: bool) -> Value {
     let mut resources: Vec<(String, Value)> = Vec::new();
-    for row in group.iter().flat_map(|group| &group.rows) {
+    for row in group.listed() {
         let resource = &row.resource;
         let Some(own) = resource.version(version) else { continue };
         resources.push((resource.plural.to_string(), self::resource(resource, own)));
@@ -60,7 +60,7 @@ pub fn resource_list(group: Option<&Group>, version: &str, custom: bool) -> Valu
     if !custom {
         resources.sort_by(|a, b| a.0.cmp(&b.0));
     }
-    let name = group.map_or("", |group| &*group.name);
+    let name = &*group.name;
     let group_version = if name.is_empty() { version.to_owned() } else { format!("{name}/{version}") };
     let resources: Vec<Value> = resources.into_iter().map(|(_, value)| value).collect();
     let mut out = Map::from([

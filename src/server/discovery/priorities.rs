@@ -1,6 +1,11 @@
 //! Which group stands before which (kubernetes `pkg/controlplane/apiserver/aggregator.go`).
 
-use crate::{api::version, registry::catalog::Catalog};
+use std::sync::Arc;
+
+use crate::{
+    api::version,
+    registry::catalog::{Catalog, Group},
+};
 
 /// What decides the place of a group and of a version in it; more is earlier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -116,8 +121,11 @@ pub fn order_by_service(groups: &mut [ListedGroup]) {
 }
 
 /// The order of aggregated discovery: equal priorities by the name of the group.
-pub fn order_by_name(groups: &mut [ListedGroup]) {
-    groups.sort_by(|a, b| b.priority().cmp(&a.priority()).then_with(|| a.name.cmp(&b.name)));
+pub fn order_by_name(groups: &mut [impl std::borrow::Borrow<ListedGroup>]) {
+    groups.sort_by(|a, b| {
+        let (a, b): (&ListedGroup, &ListedGroup) = (a.borrow(), b.borrow());
+        b.priority().cmp(&a.priority()).then_with(|| a.name.cmp(&b.name))
+    });
 }
 
 /// The groups and versions of a catalog.
@@ -126,11 +134,19 @@ pub fn of_catalog<'a>(
     priority: impl Fn(&str, &str) -> Option<Priority> + 'a,
     origin: Origin,
 ) -> impl Iterator<Item = (String, Listed)> + 'a {
-    let versions = catalog.rows().flat_map(|row| row.resource.versions.iter().map(move |version| (row, version)));
-    versions.filter_map(move |(row, version)| {
-        let group = &row.resource.group;
-        let priority = priority(group, &version.name)?;
-        Some((group.to_string(), Listed { version: version.name.to_string(), priority, origin }))
+    of_groups(catalog.groups(), priority, origin)
+}
+
+/// The versions of some groups.
+pub fn of_groups<'a>(
+    groups: impl Iterator<Item = &'a Arc<Group>> + 'a,
+    priority: impl Fn(&str, &str) -> Option<Priority> + 'a,
+    origin: Origin,
+) -> impl Iterator<Item = (String, Listed)> + 'a {
+    let versions = groups.flat_map(|group| group.versions().map(move |version| (&group.name, version)));
+    versions.filter_map(move |(group, version)| {
+        let priority = priority(group, version)?;
+        Some((group.to_string(), Listed { version: version.to_string(), priority, origin }))
     })
 }
 

@@ -40,6 +40,12 @@ impl VersionSchema for Nothing {
     fn written_schema(&self) -> Option<Value> {
         self.0.clone()
     }
+    fn written_digest(&self) -> [u8; 32] {
+        let text = self.0.as_ref().map(to_string).unwrap_or_default();
+        let mut digest = [0; 32];
+        text.bytes().enumerate().for_each(|(at, byte)| digest[at % 32] ^= byte);
+        digest
+    }
 }
 
 fn verbs(row: &Value) -> Verbs {
@@ -99,6 +105,7 @@ fn resource(row: &Value, versions: Vec<Version>) -> Arc<Row> {
         strategic_merge: true,
         revive: None,
         terminating: false,
+        listed: true,
         revision: 0,
     };
     Arc::new(Row { resource: Arc::new(resource), store: None })
@@ -119,11 +126,15 @@ fn built_in() -> Catalog {
 }
 
 fn gadgets(schema: Value) -> Arc<Row> {
+    gadgets_of("example.com", schema)
+}
+
+fn gadgets_of(group: &str, schema: Value) -> Arc<Row> {
     let row = json!({
-        "group": "example.com", "version": "v1", "plural": "gadgets", "singular": "gadget", "kind": "Gadget",
+        "group": group, "version": "v1", "plural": "gadgets", "singular": "gadget", "kind": "Gadget",
         "custom": true, "namespaced": true, "short_names": ["gd"], "storage_version_hash": "aGFzaA==",
         "verbs": ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"],
-        "subresources": [{"name": "status", "group": "example.com", "version": "v1", "kind": "Gadget", "verbs": ["get", "patch", "update"]}]
+        "subresources": [{"name": "status", "group": group, "version": "v1", "kind": "Gadget", "verbs": ["get", "patch", "update"]}]
     });
     let version = version(&row, Some(schema));
     resource(&row, vec![version])
@@ -351,6 +362,58 @@ async fn only_the_documents_of_a_changed_group_change() {
     let document = server.json("/openapi/v3/apis/example.com/v1").await;
     let model = ["components", "schemas", "com.example.v1.Gadget", "properties", "spec", "description"];
     assert_eq!(document.str_at(&model), "New.");
+}
+
+#[tokio::test]
+async fn a_change_of_one_group_makes_no_other_groups_documents_anew() {
+    let server = server();
+    let groups = ["one.example.com", "two.example.com", "apps"];
+    let rows = groups.iter().take(2).map(|group| gadgets_of(group, json!({"type": "object"})));
+    server.custom.store(Arc::new(Catalog::new(rows)));
+    let read = async || {
+        server.get("/apis", AGGREGATED).await;
+        let mut made = Vec::new();
+        for group in groups {
+            let key = format!("apis/{group}/v1");
+            server.json(&format!("/openapi/v3/{key}")).await;
+            made.push((server.documents.items.json(group), server.documents.openapi.made(&key)));
+        }
+        made
+    };
+    let before = read().await;
+    let mut changed = Catalog::clone(&server.custom.load());
+    changed.insert(gadgets_of("two.example.com", json!({"type": "object", "description": "New."})));
+    server.custom.store(Arc::new(changed));
+    let after = read().await;
+    for ((group, before), after) in groups.iter().zip(before).zip(after) {
+        let same = *group != "two.example.com";
+        assert_eq!(before.0.as_ptr() == after.0.as_ptr(), same, "discovery of {group}");
+        assert_eq!(Arc::ptr_eq(&before.1, &after.1), same, "OpenAPI of {group}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_not_listed_is_in_no_document() {
+    let server = server();
+    let listed = gadgets(json!({"type": "object"}));
+    let hidden =
+        Resource { listed: false, plural: "others".into(), kind: "Other".into(), ..(*listed.resource).clone() };
+    let hidden = Arc::new(Row { resource: Arc::new(hidden), store: None });
+    server.custom.store(Arc::new(Catalog::new([hidden.clone()])));
+    for path in ["/apis/example.com", "/apis/example.com/v1"] {
+        assert!(server.ask("GET", path, &[]).await.is_none(), "{path}");
+    }
+    assert_eq!(server.get("/openapi/v3/apis/example.com/v1", "*/*").await.status(), StatusCode::NOT_FOUND);
+    server.custom.store(Arc::new(Catalog::new([listed, hidden])));
+    let aggregated = to_string(&body(server.get("/apis", AGGREGATED).await).await);
+    let documents = [
+        aggregated,
+        to_string(&server.json("/apis/example.com/v1").await),
+        to_string(&server.json("/openapi/v3/apis/example.com/v1").await),
+    ];
+    for document in documents {
+        assert!(document.contains("gadgets") && !document.contains("others"), "{document}");
+    }
 }
 
 #[tokio::test]

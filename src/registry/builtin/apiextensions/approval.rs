@@ -24,7 +24,11 @@ pub struct Approval {
 
 /// The approval of a definition in a protected group; `None` for all others.
 pub fn approval(crd: &Value) -> Option<Approval> {
-    let group = crd.str_at(&["spec", "group"]);
+    approval_in(crd.str_at(&["spec", "group"]), crd)
+}
+
+/// The same for a definition whose group is known; of the definition itself only the metadata is read.
+pub fn approval_in(group: &str, crd: &Value) -> Option<Approval> {
     let protected = ["k8s.io", "kubernetes.io"];
     let protected =
         protected.iter().any(|own| group == *own || group.strip_suffix(own).is_some_and(|rest| rest.ends_with('.')));

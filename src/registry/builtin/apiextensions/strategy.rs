@@ -189,7 +189,10 @@ pub struct DefinitionStatus;
 
 impl Strategy for DefinitionStatus {
     fn prepare_for_update(&self, _cx: &StrategyContext<'_>, new: &mut Value, old: &Value) {
-        if let Some(map) = new.as_object_mut() {
+        // Mostly it was not touched, and it may be large.
+        if new.get("spec") != old.get("spec")
+            && let Some(map) = new.as_object_mut()
+        {
             match old.get("spec") {
                 Some(spec) => map.insert("spec", spec.clone()),
                 None => map.remove("spec"),
