@@ -1,9 +1,10 @@
 //! Texts of models and fields.
 //!
 //! They are read from `k8s-openapi` when the program is built (feature `descriptions`) and kept compressed, since they
-//! are needed only while a document is made. Without the feature there are none.
+//! are needed only while a document is made; but for the few that documents of custom resources have, which are made
+//! whenever definitions change. Without the feature there are none.
 
-use std::io::Read;
+use std::{io::Read, sync::OnceLock};
 
 #[cfg(feature = "descriptions")]
 static COMPRESSED: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/descriptions.deflate"));
@@ -31,6 +32,18 @@ impl Descriptions {
             text.clear();
         }
         Self::of_text(text)
+    }
+
+    /// The texts of what custom resources have in common: their metadata, options, Status and Scale. Expanded once and kept,
+    /// some ten thousands of bytes.
+    pub fn of_custom_resources() -> &'static Self {
+        static KEPT: OnceLock<Descriptions> = OnceLock::new();
+        const OF: [&str; 2] = ["io.k8s.apimachinery.", "io.k8s.api.autoscaling.v1.Scale"];
+        KEPT.get_or_init(|| {
+            let all = Self::load();
+            let records = all.text.split_inclusive(RECORD);
+            Self::of_text(records.filter(|record| OF.iter().any(|model| record.starts_with(model))).collect())
+        })
     }
 
     fn of_text(text: String) -> Self {
@@ -75,5 +88,21 @@ mod tests {
         let text = all.of("io.k8s.api.core.v1.PodSpec", "nodeName").unwrap_or_default();
         assert!(text.contains("node"), "{text:?}");
         assert!(all.of("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta", "").is_some());
+    }
+
+    #[cfg(feature = "descriptions")]
+    #[test]
+    fn custom_resources_have_the_texts_of_what_all_have() {
+        let (kept, all) = (Descriptions::of_custom_resources(), Descriptions::load());
+        for (model, field) in [
+            ("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta", "name"),
+            ("io.k8s.apimachinery.pkg.apis.meta.v1.Status", "kind"),
+            ("io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions", ""),
+            ("io.k8s.api.autoscaling.v1.ScaleSpec", "replicas"),
+        ] {
+            assert!(kept.of(model, field).is_some(), "{model}");
+            assert_eq!(kept.of(model, field), all.of(model, field));
+        }
+        assert!(kept.text.len() < 200_000, "{}", kept.text.len());
     }
 }

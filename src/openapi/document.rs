@@ -30,17 +30,21 @@ pub enum Form {
 
 /// The OpenAPI v3 document of one section.
 pub fn v3(section: &Section, form: Form) -> Vec<u8> {
-    let descriptions = Descriptions::load();
+    let custom = matches!(section, Section::GroupVersion(source) if source.custom);
+    let loaded = (!custom).then(Descriptions::load);
     let paths = section.paths();
     let models = ModelSet::of(&[section], &paths);
     let writer = Models {
         dialect: Dialect::V3,
-        descriptions: &descriptions,
+        descriptions: match &loaded {
+            Some(all) => all,
+            None => Descriptions::of_custom_resources(),
+        },
         narrowed_to: match section {
             Section::GroupVersion(source) if !source.custom => Some((&source.group, &source.version)),
             _ => None,
         },
-        custom: matches!(section, Section::GroupVersion(source) if source.custom),
+        custom,
     };
     let (title, version) = section.info();
     let head = Head {
