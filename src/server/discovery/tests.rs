@@ -396,8 +396,12 @@ async fn a_change_of_one_group_makes_no_other_groups_documents_anew() {
 async fn what_is_not_listed_is_in_no_document() {
     let server = server();
     let listed = gadgets(json!({"type": "object"}));
-    let hidden =
-        Resource { listed: false, plural: "others".into(), kind: "Other".into(), ..(*listed.resource).clone() };
+    let hidden = Resource {
+        listed: false,
+        plural: "hiddenthings".into(),
+        kind: "HiddenThing".into(),
+        ..(*listed.resource).clone()
+    };
     let hidden = Arc::new(Row { resource: Arc::new(hidden), store: None });
     server.custom.store(Arc::new(Catalog::new([hidden.clone()])));
     for path in ["/apis/example.com", "/apis/example.com/v1"] {
@@ -412,7 +416,7 @@ async fn what_is_not_listed_is_in_no_document() {
         to_string(&server.json("/openapi/v3/apis/example.com/v1").await),
     ];
     for document in documents {
-        assert!(document.contains("gadgets") && !document.contains("others"), "{document}");
+        assert!(document.contains("gadgets") && !document.contains("hiddenthings"), "{document}");
     }
 }
 
