@@ -5,6 +5,7 @@
 //! - [`authz`]: a user and a request's attributes → allowed, denied or no opinion; joined in configured order.
 //! - [`impersonation`]: acting as somebody else, constrained or not.
 //! - [`escalation`]: nobody grants what they do not hold.
+//! - [`issuer`]: tokens of service accounts.
 //! - [`review`]: the API kinds that ask these questions.
 //!
 //! Nothing here does I/O on a request's path: objects are read through the narrow reader
@@ -15,6 +16,7 @@ pub mod authz;
 pub mod build;
 pub mod escalation;
 pub mod impersonation;
+pub mod issuer;
 pub mod review;
 #[cfg(test)]
 pub mod testing;

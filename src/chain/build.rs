@@ -19,8 +19,9 @@ use super::{
 };
 use crate::{
     admission,
-    auth::{self, authn::Authenticators, authz::Union, impersonation::Impersonator},
+    auth::{self, authn::Authenticators, authz::Union, impersonation::Impersonator, issuer::Issuer},
     options::{ValidatedOptions, completed::Authentication, show_flags},
+    pki::SigningKey,
     registry::{
         builtin::{
             self, Wiring,
@@ -132,14 +133,27 @@ fn create_kube_apiserver_config(
             addresses: Arc::new(ClientAddresses::new(current.clone())),
             ports: shared.node_ports.clone(),
         },
+        issuer: issuer(&options.authentication)?,
         stores: Arc::default(),
     };
     Ok(KubeApiServerConfig { endpoints: Arc::new(endpoints), wiring, authorizer, authenticators })
 }
 
-/// What building would find wrong that reading has not: authorities that cannot be used.
+/// What building would find wrong that reading has not: authorities and keys that cannot be used.
 pub fn check_authorities(options: &ValidatedOptions, own_ca: Option<&str>) -> Result<(), BuildError> {
+    issuer(&options.authentication)?;
     authenticators(&options.authentication, own_ca).map(drop)
+}
+
+/// Who signs service account tokens, where there is a key for it.
+fn issuer(options: &Authentication) -> Result<Option<Arc<Issuer>>, BuildError> {
+    let accounts = &options.service_account;
+    let (Some(file), Some(name)) = (&accounts.signing_key, accounts.issuers.first()) else { return Ok(None) };
+    let key = SigningKey::from_pem(file.pem.reveal()).map_err(|error| BuildError {
+        key: "authentication.service_account_signing_key_file",
+        reason: format!("{}: {error}", file.file.display()),
+    })?;
+    Ok(Some(Arc::new(Issuer { name: name.clone(), key, api_audiences: accounts.api_audiences.clone() })))
 }
 
 fn authenticators(options: &Authentication, own_ca: Option<&str>) -> Result<Authenticators, BuildError> {
@@ -213,6 +227,7 @@ fn create_kube_apiserver(
         server: server("kube-apiserver", config, rows),
         checks: checks(options, shared).into(),
         metrics: shared.metrics,
+        profiling: options.telemetry.profiling,
         config_report: shared.config_report.clone(),
         observe: Arc::new(move |metrics| super::observe::observe(&observed, metrics)),
         delegate,

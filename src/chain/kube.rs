@@ -7,12 +7,13 @@ use crate::{
     object::{Style, write_json},
     server::{
         context::Exchange,
+        debug,
         generic::GenericApiServer,
         health::{self, Check},
         http::{Body, Response},
         respond,
     },
-    telemetry::Metrics,
+    telemetry::{Metrics, checks},
 };
 
 pub struct KubeServer {
@@ -21,6 +22,8 @@ pub struct KubeServer {
     pub metrics: &'static Metrics,
     /// What is measured only when it is asked for: sizes of caches and store.
     pub observe: Arc<dyn Fn(&Metrics) + Send + Sync>,
+    /// `/debug/pprof` and `/debug/flags` are served.
+    pub profiling: bool,
     pub config_report: Arc<arc_swap::ArcSwap<crate::object::Value>>,
     pub delegate: Box<dyn Delegate>,
 }
@@ -44,10 +47,12 @@ impl Delegate for KubeServer {
 }
 
 impl KubeServer {
-    async fn document(&self, cx: &Exchange) -> Option<Response> {
+    async fn document(&self, cx: &mut Exchange) -> Option<Response> {
         let path = cx.path().to_owned();
         match path.as_str() {
-            "/metrics" => Some(self.metrics(cx)),
+            "/metrics" => Some(self.metrics()),
+            "/metrics/slis" => Some(metrics_text(checks().text())),
+            _ if self.profiling && path.starts_with("/debug/") => debug::answer(cx).await,
             CONFIG => Some(self.config()),
             _ => health::answer(&self.checks, cx, &path).await,
         }
@@ -59,18 +64,15 @@ impl KubeServer {
         respond::response(200, "application/json", Body::Full(body.into()))
     }
 
-    fn metrics(&self, cx: &Exchange) -> Response {
+    fn metrics(&self) -> Response {
         (self.observe)(self.metrics);
-        if cx.header("accept").contains("application/openmetrics-text") {
-            let content_type = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-            return respond::response(200, content_type, Body::Full(self.metrics.open_metrics().into()));
-        }
-        respond::response(
-            200,
-            "text/plain; version=0.0.4; charset=utf-8; escaping=underscores",
-            Body::Full(self.metrics.text().into()),
-        )
+        metrics_text(self.metrics.text())
     }
+}
+
+/// The text format, whatever was asked for, as upstream.
+fn metrics_text(text: String) -> Response {
+    respond::response(200, "text/plain; version=0.0.4; charset=utf-8; escaping=underscores", Body::Full(text.into()))
 }
 
 /// The configuration that serves and what came of the last change. Needs the right that `/metrics` needs.

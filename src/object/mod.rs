@@ -16,5 +16,5 @@ pub use key::{Key, register_static_keys, static_keys};
 pub use map::Map;
 pub use parse::{JsonError, MAX_DEPTH, Parsed, parse, parse_reporting_duplicates, parse_without};
 pub use path::{FieldPath, Room, Step};
-pub use print::{Style, escape_into, print_float, to_string, to_vec, write_json};
+pub use print::{Style, escape_into, print_float, to_string, to_vec, write_json, write_json_ranked};
 pub use value::Value;

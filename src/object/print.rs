@@ -1,6 +1,6 @@
 //! A tree to JSON text, escaped and with numbers as Go's encoding/json writes them.
 
-use super::Value;
+use super::{Key, Map, Value};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Style {
@@ -20,10 +20,39 @@ pub fn to_string(value: &Value) -> String {
 }
 
 pub fn write_json(out: &mut Vec<u8>, value: &Value, style: Style) {
-    write_value(out, value, style, 0);
+    write_value(out, value, style, 0, &ByName);
 }
 
-fn write_value(out: &mut Vec<u8>, value: &Value, style: Style, level: usize) {
+/// The same with the members of objects in another order, for documents that clients print as they come. `rank` says
+/// where a member of an object stands; those of one rank stay sorted by name.
+pub fn write_json_ranked(out: &mut Vec<u8>, value: &Value, style: Style, rank: fn(&Map, &str) -> usize) {
+    write_value(out, value, style, 0, &ByRank(rank));
+}
+
+/// In which order members are printed.
+trait Order {
+    fn members<'v>(&self, map: &'v Map) -> impl Iterator<Item = (&'v Key, &'v Value)>;
+}
+
+struct ByName;
+
+impl Order for ByName {
+    fn members<'v>(&self, map: &'v Map) -> impl Iterator<Item = (&'v Key, &'v Value)> {
+        map.iter()
+    }
+}
+
+struct ByRank(fn(&Map, &str) -> usize);
+
+impl Order for ByRank {
+    fn members<'v>(&self, map: &'v Map) -> impl Iterator<Item = (&'v Key, &'v Value)> {
+        let mut members: Vec<(&Key, &Value)> = map.iter().collect();
+        members.sort_by_key(|(key, _)| (self.0)(map, key));
+        members.into_iter()
+    }
+}
+
+fn write_value(out: &mut Vec<u8>, value: &Value, style: Style, level: usize, order: &impl Order) {
     match value {
         Value::Null => out.extend_from_slice(b"null"),
         Value::Bool(true) => out.extend_from_slice(b"true"),
@@ -35,21 +64,21 @@ fn write_value(out: &mut Vec<u8>, value: &Value, style: Style, level: usize) {
             out.push(b'[');
             for (at, item) in items.iter().enumerate() {
                 separate(out, at, style, level + 1);
-                write_value(out, item, style, level + 1);
+                write_value(out, item, style, level + 1, order);
             }
             close(out, items.is_empty(), style, level);
             out.push(b']');
         }
         Value::Object(map) => {
             out.push(b'{');
-            for (at, (key, item)) in map.iter().enumerate() {
+            for (at, (key, item)) in order.members(map).enumerate() {
                 separate(out, at, style, level + 1);
                 escape_into(out, key);
                 out.push(b':');
                 if style == Style::Indented {
                     out.push(b' ');
                 }
-                write_value(out, item, style, level + 1);
+                write_value(out, item, style, level + 1, order);
             }
             close(out, map.is_empty(), style, level);
             out.push(b'}');

@@ -22,6 +22,7 @@ pub mod source;
 #[cfg(test)]
 mod tests;
 
+pub use descriptions::Descriptions;
 pub use document::{Form, v2, v3};
 pub use sections::Section;
 pub use source::{GroupVersion, Gvk, Resource, Subresource};

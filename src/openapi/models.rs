@@ -278,7 +278,7 @@ impl Models<'_> {
             out.insert(*word, *value);
         }
         if let Some(text) = self.descriptions.of(&owner.name, &field.name) {
-            out.insert("description", text);
+            out.insert("description", format!("{text}{}", possible_values(&field.enumeration)));
         }
         Value::Object(out)
     }
@@ -383,4 +383,20 @@ fn patch_strategy(field: &Field) -> Option<&'static str> {
         (false, false, true) => Some("replace"),
         _ => None,
     }
+}
+/// The values of an enumeration as the text of its field lists them; nothing for what is none.
+fn possible_values(values: &[Key]) -> String {
+    const PROTOCOLS: [&str; 3] = ["SCTP", "TCP", "UDP"];
+    if values.is_empty() {
+        return String::new();
+    }
+    let protocols = values.iter().map(Key::as_str).eq(PROTOCOLS);
+    let mut out = "\n\nPossible enum values:".to_owned();
+    for value in values.iter().map(Key::as_str) {
+        out.push_str(&format!("\n - `\"{value}\"`"));
+        if protocols {
+            out.push_str(&format!(" is the {value} protocol."));
+        }
+    }
+    out
 }

@@ -370,6 +370,8 @@ pub struct Telemetry {
     pub filter: Option<String>,
     /// Whether each request is logged in one line.
     pub access_log: bool,
+    /// Whether the process may be looked into under `/debug`.
+    pub profiling: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

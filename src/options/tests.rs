@@ -253,7 +253,6 @@ fn a_kubeadm_command_line_is_understood() {
         "authentication.enable_bootstrap_token_auth",
         "authentication.service_account_issuer",
         "authentication.service_account_key_file",
-        "authentication.service_account_signing_key_file",
         "authorization.authorization_mode",
     ];
     assert_eq!(told, expected.map(String::from).into());

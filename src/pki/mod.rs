@@ -3,6 +3,7 @@
 //!
 //! - [`trust`]: may this chain be believed, and whom does it name. Called once per connection and bundle.
 //! - [`pair`]: do a certificate file and a key file belong together; every way they may not has its own words.
+//! - [`SigningKey`]: the key of service account tokens.
 //! - [`newcomer`]: CA, serving certificate and admin kubeconfig where none are configured.
 //!
 //! One crypto provider, always named ([`provider`]): with two linked, rustls' process default is a coin toss.
@@ -14,6 +15,7 @@ use rustls::crypto::CryptoProvider;
 
 pub mod newcomer;
 pub mod pair;
+mod signing;
 pub mod trust;
 
 #[cfg(test)]
@@ -21,6 +23,7 @@ mod tests;
 
 pub use newcomer::{Newcomer, NewcomerOptions};
 pub use pair::{PkiError, check_pair, issued, read_pair, to_pem};
+pub use signing::{SigningKey, key_id};
 pub use trust::{ClientIdentity, TrustBundle, VerdictCache, parse_client_identity};
 
 /// The one crypto provider of the process.

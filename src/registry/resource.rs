@@ -104,6 +104,12 @@ pub trait VersionSchema: Send + Sync {
         self.decode(object, None).map(drop)
     }
 
+    /// What an object that nobody wrote looks like in this version: that of bookmarks.
+    fn blank(&self, object: &mut Value) {
+        // Brings the members that the kind always shows; nothing is unknown in what was made here.
+        let _ = self.decode(object, None);
+    }
+
     /// Fills defaults, in place.
     fn default(&self, object: &mut Value);
 

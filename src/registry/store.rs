@@ -146,6 +146,11 @@ impl Store {
         snapshot.get(&key).cloned().ok_or_else(|| ApiError::not_found(self.gr(), name))
     }
 
+    /// Whether the history reaches back to what there was at `at`.
+    pub fn keeps(&self, at: Revision) -> bool {
+        at >= self.storage.compacted_revision()
+    }
+
     /// A page of what there was at `at`, out of the storage's history: keys below `prefix` from `start` on; whether
     /// there are more.
     pub async fn history(
@@ -443,7 +448,10 @@ impl Store {
         admit.admit(Some(new), Some(old)).await?;
         let bytes = self.encode(new, write)?;
         if delete::gone_after_update(write.strategy, new, old) {
-            return Ok(self.remove(key, entry, new, write.dry_run).await?.map(|revision| (bytes, revision)));
+            return Ok(self
+                .remove(key, entry.mod_revision(), new, write.dry_run)
+                .await?
+                .map(|revision| (bytes, revision)));
         }
         if write.dry_run || self.is_unchanged(entry, (new, old), write)? {
             return Ok(Some((bytes, entry.mod_revision())));
@@ -455,18 +463,18 @@ impl Store {
         })
     }
 
-    /// Removes the entry's revision for good; `None` where somebody wrote in between.
+    /// Removes the object that was written at a revision for good; `None` where somebody wrote in between.
     async fn remove(
         &self,
         key: &Arc<str>,
-        entry: &Entry,
+        written: Revision,
         object: &Value,
         dry_run: bool,
     ) -> Result<Option<Revision>, ApiError> {
         if dry_run {
-            return Ok(Some(entry.mod_revision()));
+            return Ok(Some(written));
         }
-        match self.write(key, Expect::ModRevision(entry.mod_revision()), Op::Delete).await? {
+        match self.write(key, Expect::ModRevision(written), Op::Delete).await? {
             WriteOutcome::Committed(revision) => {
                 if let Some(lifecycle) = self.lifecycle() {
                     lifecycle.after_delete(object).await;

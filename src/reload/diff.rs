@@ -202,7 +202,7 @@ fn visit(old: &RawOptions, new: &RawOptions, see: &mut dyn FnMut(Field)) {
         Live: feature_gates;
     });
     section!(see, old, new, Telemetry telemetry {
-        Live: logging_format, v, log_filter, access_log;
+        Live: logging_format, v, log_filter, access_log, profiling;
     });
     section!(see, old, new, Reload reload {
         Live: watch, debounce, debounce_max, poll_interval, probe_timeout, observe, grace;

@@ -44,10 +44,10 @@ impl Check {
     }
 
     async fn ask(&self, endpoint: &str) -> Result<(), String> {
-        if endpoint == "livez" && self.grace_ends.is_some_and(|ends| SystemTime::now() < ends) {
-            return Ok(());
-        }
-        (self.run)().await
+        let in_grace = endpoint == "livez" && self.grace_ends.is_some_and(|ends| SystemTime::now() < ends);
+        let result = if in_grace { Ok(()) } else { (self.run)().await };
+        crate::telemetry::checks().record(&self.name, endpoint, result.is_ok());
+        result
     }
 
     /// Not part of `/readyz`.

@@ -3,6 +3,7 @@
 pub mod attributes;
 pub mod context;
 pub mod current;
+pub mod debug;
 pub mod discovery;
 pub mod endpoints;
 pub mod generic;

@@ -49,15 +49,13 @@ impl Accepted {
 pub struct Offer {
     pub table: bool,
     pub metadata: bool,
-    /// Only formats that stream (watches).
-    pub stream: bool,
     /// Without a transformation the object has no protobuf form (custom resources).
     pub protobuf: bool,
 }
 
 impl Offer {
     /// Documents of the server itself: errors, discovery.
-    pub const PLAIN: Self = Self { table: false, metadata: false, stream: false, protobuf: true };
+    pub const PLAIN: Self = Self { table: false, metadata: false, protobuf: true };
 }
 
 struct Clause<'a> {
@@ -103,9 +101,6 @@ pub fn negotiate(accept: &str, offer: Offer) -> Option<Accepted> {
     }
     for clause in clauses(accept) {
         for format in Format::ALL {
-            if offer.stream && format.stream_media_type().is_none() {
-                continue;
-            }
             if !matches(&clause, format) {
                 continue;
             }
@@ -286,7 +281,7 @@ pub fn pretty(query: Option<&str>, user_agent: &str, accepted: Accepted) -> bool
 mod tests {
     use super::*;
 
-    const RESOURCE: Offer = Offer { table: true, metadata: true, stream: false, protobuf: true };
+    const RESOURCE: Offer = Offer { table: true, metadata: true, protobuf: true };
 
     #[test]
     fn a_clause_that_cannot_be_met_is_skipped() {
@@ -302,10 +297,5 @@ mod tests {
         assert_eq!(negotiate("*/*", RESOURCE).unwrap().format, Format::Json);
         assert_eq!(negotiate("text/html", RESOURCE), None);
         assert!(!router_accepts("application/*"));
-    }
-
-    #[test]
-    fn yaml_does_not_stream() {
-        assert_eq!(negotiate("application/yaml", Offer { stream: true, ..RESOURCE }), None);
     }
 }

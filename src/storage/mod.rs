@@ -122,6 +122,9 @@ pub trait Storage: Send + Sync + 'static {
     /// Forgets what is superseded at or below `revision`.
     fn compact<'a>(&'a self, revision: Revision) -> StorageFuture<'a, ()>;
 
+    /// What was superseded below it is forgotten. Costs nothing.
+    fn compacted_revision(&self) -> Revision;
+
     /// Whether writes would work now: `Ok` or why not. Behind the health checks `etcd` and `etcd-readiness`.
     fn health<'a>(&'a self) -> StorageFuture<'a, ()>;
 }

@@ -36,6 +36,20 @@ mod reload_stack {
     pub type Formatted = Layered<reload::Layer<super::Output, Registry>, Registry>;
 }
 
+/// What the log was last told to be, and how to tell it.
+static PROCESS: parking_lot::Mutex<Option<(LogHandle, Telemetry)>> = parking_lot::Mutex::new(None);
+
+/// Logs as much as this klog verbosity says, instead of what the configuration says, until that is applied anew.
+///
+/// # Errors
+/// Where the process has no log to change.
+pub fn set_verbosity(verbosity: u8) -> Result<(), FilterError> {
+    let process = PROCESS.lock();
+    let Some((handle, options)) = &*process else { return Err(FilterError("there is no log".to_owned())) };
+    let filter = filter(&Telemetry { verbosity, filter: None, ..options.clone() })?;
+    handle.filter.reload(filter).map_err(|error| FilterError(error.to_string()))
+}
+
 /// A filter that cannot be understood.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FilterError(pub String);
@@ -54,7 +68,9 @@ pub fn init(options: &Telemetry) -> Result<LogHandle, FilterError> {
     let (filter, filter_handle) = reload::Layer::new(filter(options)?);
     let subscriber = tracing_subscriber::registry().with(output).with(filter);
     tracing::subscriber::set_global_default(subscriber).map_err(|error| FilterError(error.to_string()))?;
-    Ok(LogHandle { filter: filter_handle, output: output_handle })
+    let handle = LogHandle { filter: filter_handle, output: output_handle };
+    *PROCESS.lock() = Some((handle.clone(), options.clone()));
+    Ok(handle)
 }
 
 impl LogHandle {
@@ -62,7 +78,9 @@ impl LogHandle {
     pub fn apply(&self, options: &Telemetry) -> Result<(), FilterError> {
         let filter = filter(options)?;
         self.output.reload(output(options.format)).map_err(|error| FilterError(error.to_string()))?;
-        self.filter.reload(filter).map_err(|error| FilterError(error.to_string()))
+        self.filter.reload(filter).map_err(|error| FilterError(error.to_string()))?;
+        *PROCESS.lock() = Some((self.clone(), options.clone()));
+        Ok(())
     }
 }
 
@@ -184,7 +202,13 @@ mod tests {
     use super::*;
 
     fn options(filter: Option<&str>) -> Telemetry {
-        Telemetry { format: LogFormat::Text, verbosity: 2, filter: filter.map(str::to_owned), access_log: true }
+        Telemetry {
+            format: LogFormat::Text,
+            verbosity: 2,
+            filter: filter.map(str::to_owned),
+            access_log: true,
+            profiling: true,
+        }
     }
 
     #[test]

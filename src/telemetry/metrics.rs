@@ -444,13 +444,6 @@ impl Metrics {
         let _ = prometheus_text::encode(&mut text, &self.registry);
         text
     }
-
-    /// The same in OpenMetrics (`application/openmetrics-text; version=1.0.0`), for scrapers that ask for it.
-    pub fn open_metrics(&self) -> String {
-        let mut text = String::with_capacity(64 * 1024);
-        let _ = prometheus_client::encoding::text::encode(&mut text, &self.registry);
-        text
-    }
 }
 
 impl RequestHandles {

@@ -176,6 +176,15 @@ impl Client {
     }
 }
 
+/// Why there is no connection, in Go's words where the system said why.
+fn why(error: &std::io::Error) -> String {
+    let text = error.to_string();
+    match text.split_once(" (os error ") {
+        Some((words, _)) => format!("connect: {}", words.to_lowercase()),
+        None => text,
+    }
+}
+
 /// A copy of a request that may be sent twice.
 fn replayable(request: &Request<Body>) -> Option<Request<Body>> {
     if !matches!(*request.method(), Method::GET | Method::HEAD) || !matches!(request.body(), Body::Empty) {
@@ -260,7 +269,7 @@ impl Inner {
         let connecting = async {
             let tcp = TcpStream::connect((authority.host.as_str(), authority.port))
                 .await
-                .map_err(|error| DialError::Connect { authority: authority.to_string(), reason: error.to_string() })?;
+                .map_err(|error| DialError::Connect { authority: authority.to_string(), reason: why(&error) })?;
             // Refused only where the peer has gone already.
             let _ = tcp.set_nodelay(true);
             let Some(tls) = &self.tls else { return Ok((Box::new(tcp) as Box<dyn Duplex>, false)) };

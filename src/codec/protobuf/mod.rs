@@ -14,7 +14,7 @@ pub use encode::{
     ENVELOPE_END, append_list_item, encode_body, encode_list_start, encode_object, envelope_start, list_item_len,
     watch_event, wrap,
 };
-pub use wire::ProtobufError;
+pub use wire::{Backward, ProtobufError};
 
 use std::borrow::Cow;
 

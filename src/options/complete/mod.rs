@@ -332,6 +332,7 @@ impl Completer<'_> {
             verbosity,
             filter: raw.log_filter.clone(),
             access_log: *raw.access_log.get_or_insert(false),
+            profiling: *raw.profiling.get_or_insert(true),
         }
     }
 

@@ -27,4 +27,9 @@ pub struct Telemetry {
     /// Default: false. Class: live. kenter's own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub access_log: Option<bool>,
+    /// Whether /debug/pprof and /debug/flags are served, to those who may see them.
+    ///
+    /// Default: true. Class: live. Mirrors --profiling (apiserver pkg/server/options/feature.go).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub profiling: Option<bool>,
 }

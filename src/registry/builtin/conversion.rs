@@ -24,6 +24,16 @@ pub fn round_trip(group: &str, version: &str, kind: &str, object: &mut Value) ->
     Ok(())
 }
 
+/// What the conversion of an internal object without content adds to an empty one: members that are pointers in the
+/// version alone.
+pub fn of_nothing(group: &str, version: &str, kind: &str, object: &mut Value) {
+    match (group, version, kind) {
+        ("apps", _, "Deployment" | "ReplicaSet" | "StatefulSet") => object.set(&["spec", "replicas"], 0),
+        ("apps", _, "DaemonSet") => set_template_generation(object, 0),
+        _ => {}
+    }
+}
+
 /// `stringData` is written over `data` and never kept.
 fn merge_string_data(secret: &mut Value) {
     let Some(text) = secret.as_object_mut().and_then(|map| map.remove("stringData")) else { return };

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use super::{
-    apiextensions, apiregistration, apps, autoscaling, batch, coordination, core, discovery, events,
+    apiextensions, apiregistration, apps, autoscaling, batch, certificates, coordination, core, discovery, events,
     kind::{Kind, Own, Plain, StatusEndpoint},
-    networking, node, policy, rbac, reviews, rules, scheduling,
+    networking, node, policy, rbac, reviews, rules, scheduling, storage,
 };
 use crate::registry::{
     resource::{Behaviour, Convert, SubresourceBehaviour},
@@ -20,6 +20,8 @@ pub struct Wiring {
     pub components: Arc<dyn crate::registry::resource::Compute>,
     pub pods: core::pod::PodPolicy,
     pub services: core::service::Allocation,
+    /// `None`: there is no key to sign tokens with, and they cannot be asked for.
+    pub issuer: Option<Arc<crate::auth::issuer::Issuer>>,
     /// Where calls find what they write; filled once the rows are made.
     pub stores: Arc<crate::registry::catalog::Stores>,
 }
@@ -57,6 +59,7 @@ fn own(wiring: &Wiring, group: &str, plural: &str) -> Arc<dyn Own> {
         node::GROUP => node::own(plural),
         policy::GROUP => policy::own(plural),
         scheduling::GROUP => scheduling::own(plural),
+        storage::GROUP => storage::own(plural),
         _ => None,
     };
     own.unwrap_or_else(|| Arc::new(Plain))
@@ -68,6 +71,7 @@ pub fn subresource(wiring: &Wiring, group: &str, plural: &str, name: &str) -> Op
         "" => core::subresource(wiring, plural, name),
         apiextensions::GROUP => apiextensions::subresource(plural, name),
         "apps" => apps::subresource(plural, name),
+        certificates::GROUP => certificates::subresource(plural, name),
         networking::GROUP => networking::subresource(plural, name),
         _ => None,
     };

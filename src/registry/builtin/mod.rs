@@ -9,6 +9,7 @@ mod apiregistration;
 mod apps;
 mod autoscaling;
 mod batch;
+mod certificates;
 mod conversion;
 mod coordination;
 pub mod core;
@@ -26,6 +27,7 @@ pub mod rbac;
 mod reviews;
 mod rules;
 mod scheduling;
+mod storage;
 mod table;
 
 pub use groups::Wiring;

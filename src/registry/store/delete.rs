@@ -104,10 +104,20 @@ impl Store {
             if taken_over { Marking { stays: true, graceful: false } } else { mark(write, options, &mut new) };
         if !marking.stays {
             // What clients are shown is the object with its last finalizers, at the revision of its end.
+            // Where the deletion was written into it, watchers see that first.
+            let announced = marking.graceful && has_other_grace(&new, &old);
             let last = if marking.graceful { new } else { old };
             let bytes = self.encode(&last, write)?;
+            let mut written = entry.mod_revision();
+            if announced && !write.dry_run {
+                let op = Op::Put { value: bytes.clone().into(), ttl: write.ttl };
+                match self.write(key, Expect::ModRevision(written), op).await? {
+                    WriteOutcome::Committed(revision) => written = revision,
+                    WriteOutcome::Conflict(_) => return Ok(None),
+                }
+            }
             return Ok(self
-                .remove(key, entry, &last, write.dry_run)
+                .remove(key, written, &last, write.dry_run)
                 .await?
                 .map(|revision| Deleted::Removed(finish(last, bytes, revision, false))));
         }
@@ -121,6 +131,12 @@ impl Store {
             WriteOutcome::Conflict(_) => None,
         })
     }
+}
+
+/// Whether a deletion has changed when the object is to be gone.
+fn has_other_grace(new: &Value, old: &Value) -> bool {
+    let differs = |member: &str| new.at(&["metadata", member]) != old.at(&["metadata", member]);
+    differs("deletionTimestamp") || differs("deletionGracePeriodSeconds")
 }
 
 /// Compares what the client thinks it deletes with what there is.

@@ -8,7 +8,7 @@ use bytes::Bytes;
 
 use crate::{
     json,
-    object::{Map, Value, to_vec},
+    object::{Map, Style, Value},
     registry::{
         catalog::{Catalog, Group, Row},
         resource::{Resource, Subresource, Version},
@@ -24,9 +24,9 @@ pub fn group<'a>(group: &ListedGroup, owner: impl Fn(Origin) -> Option<&'a Group
 
 /// [`document`] as JSON, out of the JSON of its groups.
 pub fn join(items: &[Bytes]) -> Vec<u8> {
-    // Members are printed in order of their names, so an empty document is what stands around the items.
+    // An empty document is what stands around the items.
     const EMPTY: &[u8] = b"\"items\":[";
-    let mut out = to_vec(&document(Vec::new()));
+    let mut out = super::print(&document(Vec::new()), Style::Compact);
     let at = out.windows(EMPTY.len()).position(|bytes| bytes == EMPTY).map_or(out.len(), |at| at + EMPTY.len());
     let tail = out.split_off(at);
     out.reserve(tail.len() + items.iter().map(|item| item.len() + 1).sum::<usize>());

@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 
 use super::priorities::{ListedGroup, Origin};
 use crate::{
-    object::{Value, to_vec},
+    object::{Style, Value},
     registry::catalog::Group,
 };
 
@@ -36,7 +36,7 @@ impl Kept {
         if let Some(kept) = self.0.lock().get(&group.name).filter(|kept| kept.is_of(group, rows)) {
             return kept.json.clone();
         }
-        let json = Bytes::from(to_vec(&make()));
+        let json = Bytes::from(super::print(&make(), Style::Compact));
         let versions = group.versions.iter().map(|listed| (listed.version.clone(), listed.origin)).collect();
         let rows = rows.map(|group| group.map(Arc::downgrade));
         self.0.lock().insert(group.name.clone(), Item { rows, versions, json: json.clone() });

@@ -38,7 +38,7 @@ use super::{
 use crate::{
     api::ApiError,
     codec::{self, Format},
-    object::{Style, Value, write_json},
+    object::{Map, Style, Value, write_json_ranked},
     registry::{
         catalog::{Catalog, Group},
         reader::ObjectReader,
@@ -209,7 +209,7 @@ impl Documents {
     /// `/api`: the aggregated form where it is asked for, else what the router of built-in paths answers.
     fn api(&self, cx: &Exchange) -> Response {
         if let Some(accepted) = aggregated_form(cx) {
-            let made = tagged(print(&aggregated::legacy(&self.built_in)));
+            let made = tagged(print(&aggregated::legacy(&self.built_in), Style::Compact));
             return aggregated_answer(cx, accepted, &made, || aggregated::legacy(&self.built_in));
         }
         routed(cx, || pages::api_versions(&self.address))
@@ -306,7 +306,61 @@ fn encode(cx: &Exchange, accepted: Accepted, value: &Value) -> Result<Bytes, Str
         let encoded = codec::protobuf::encode_object(table, ty, value).map_err(|error| error.to_string())?;
         return Ok(encoded.into());
     }
-    codec::encode(accepted.format, value, respond::style(cx, accepted)).map(Bytes::from)
+    let style = respond::style(cx, accepted);
+    if accepted.format == Format::Json {
+        let mut json = print(value, style);
+        if style == Style::Compact {
+            json.push(b'\n');
+        }
+        return Ok(json.into());
+    }
+    codec::encode(accepted.format, value, style).map(Bytes::from)
+}
+
+/// A document or a part of one as JSON, its members as upstream's types have them.
+fn print(document: &Value, style: Style) -> Vec<u8> {
+    let mut json = Vec::with_capacity(4096);
+    write_json_ranked(&mut json, document, style, rank);
+    json
+}
+
+/// Where a member stands in the types of `meta/v1` and `apidiscovery.k8s.io`.
+fn rank(of: &Map, member: &str) -> usize {
+    const ORDER: [&str; 26] = [
+        "metadata",
+        "resource",
+        "subresource",
+        "name",
+        "singularName",
+        "namespaced",
+        "groupVersion",
+        "group",
+        "version",
+        "kind",
+        "responseKind",
+        "scope",
+        "singularResource",
+        "acceptedTypes",
+        "verbs",
+        "shortNames",
+        "categories",
+        "subresources",
+        "storageVersionHash",
+        "versions",
+        "preferredVersion",
+        "resources",
+        "freshness",
+        "clientCIDR",
+        "serverAddress",
+        "serverAddressByClientCIDRs",
+    ];
+    // What a document is stands first in it; the resources it lists have a kind among their members.
+    let document = !of.contains_key("verbs") && !of.contains_key("group");
+    match member {
+        "kind" if document => 0,
+        "apiVersion" => 1,
+        _ => 2 + ORDER.iter().position(|known| *known == member).unwrap_or(ORDER.len()),
+    }
 }
 
 /// Whether the first clause that can be met asks for the aggregated form, and how that is to be written.
@@ -314,12 +368,6 @@ fn aggregated_form(cx: &Exchange) -> Option<Accepted> {
     negotiate::negotiate_discovery(&accept_header(&cx.parts.headers))
         .filter(|(_, aggregated)| *aggregated)
         .map(|it| it.0)
-}
-
-fn print(document: &Value) -> Vec<u8> {
-    let mut json = Vec::new();
-    write_json(&mut json, document, Style::Compact);
-    json
 }
 
 /// A document of this JSON.

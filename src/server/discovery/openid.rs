@@ -1,12 +1,6 @@
 //! What others need to verify service account tokens: the issuer's OpenID configuration and its public keys
 //! (kubernetes `pkg/serviceaccount/openidmetadata.go`).
 
-use aws_lc_rs::{
-    digest::{SHA256, digest},
-    encoding::{AsDer, PublicKeyX509Der},
-    signature::{ECDSA_P256_SHA256_ASN1_SIGNING, ECDSA_P384_SHA384_ASN1_SIGNING, ECDSA_P521_SHA512_ASN1_SIGNING},
-    signature::{EcdsaKeyPair, KeyPair, RsaKeyPair},
-};
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use rustls_pki_types::{PrivateKeyDer, SubjectPublicKeyInfoDer, pem::PemObject};
 use x509_parser::{prelude::FromDer, public_key::PublicKey, x509::SubjectPublicKeyInfo};
@@ -14,6 +8,7 @@ use x509_parser::{prelude::FromDer, public_key::PublicKey, x509::SubjectPublicKe
 use crate::{
     json,
     object::{Map, Value, to_vec},
+    pki::{SigningKey, key_id},
 };
 
 /// The two documents, made once a generation.
@@ -57,26 +52,9 @@ impl OpenId {
 /// The public keys in a PEM file, or those of its private keys, as SubjectPublicKeyInfo.
 fn public_keys(pem: &[u8]) -> Vec<Vec<u8>> {
     let public = SubjectPublicKeyInfoDer::pem_slice_iter(pem).flatten().map(|der| der.to_vec());
-    let private = PrivateKeyDer::pem_slice_iter(pem).flatten().filter_map(|der| public_of(&der));
+    let private = PrivateKeyDer::pem_slice_iter(pem).flatten().filter_map(|der| SigningKey::from_der(&der).ok());
+    let private = private.map(|key| key.public().to_vec());
     public.chain(private).collect()
-}
-
-fn public_of(key: &PrivateKeyDer<'_>) -> Option<Vec<u8>> {
-    let rsa = match key {
-        PrivateKeyDer::Pkcs1(der) => RsaKeyPair::from_der(der.secret_pkcs1_der()).ok(),
-        PrivateKeyDer::Pkcs8(der) => RsaKeyPair::from_pkcs8(der.secret_pkcs8_der()).ok(),
-        _ => None,
-    };
-    if let Some(pair) = rsa {
-        return AsDer::<PublicKeyX509Der<'_>>::as_der(pair.public_key()).ok().map(|der| der.as_ref().to_vec());
-    }
-    let curves = [&ECDSA_P256_SHA256_ASN1_SIGNING, &ECDSA_P384_SHA384_ASN1_SIGNING, &ECDSA_P521_SHA512_ASN1_SIGNING];
-    let pair = curves.into_iter().find_map(|curve| match key {
-        PrivateKeyDer::Sec1(der) => EcdsaKeyPair::from_private_key_der(curve, der.secret_sec1_der()).ok(),
-        PrivateKeyDer::Pkcs8(der) => EcdsaKeyPair::from_pkcs8(curve, der.secret_pkcs8_der()).ok(),
-        _ => None,
-    })?;
-    AsDer::<PublicKeyX509Der<'_>>::as_der(pair.public_key()).ok().map(|der| der.as_ref().to_vec())
 }
 
 /// The JSON web key of a SubjectPublicKeyInfo; its id is the hash of that.
@@ -111,7 +89,7 @@ fn web_key(der: &[u8]) -> Option<Map> {
         _ => return None,
     };
     key.insert("use", "sig");
-    key.insert("kid", text(digest(&SHA256, der).as_ref()));
+    key.insert("kid", key_id(der));
     Some(key)
 }
 
@@ -134,10 +112,7 @@ mod tests {
         let keys = parse(&made.keys).unwrap();
         let [key] = keys.array_at(&["keys"]) else { panic!("one key: {keys:?}") };
         assert_eq!((key.str_at(&["kty"]), key.str_at(&["crv"]), key.str_at(&["alg"])), ("EC", "P-256", "ES256"));
-        assert_eq!(
-            key.str_at(&["kid"]),
-            URL_SAFE_NO_PAD.encode(digest(&SHA256, &rcgen::PublicKeyData::subject_public_key_info(&pair)))
-        );
+        assert_eq!(key.str_at(&["kid"]), key_id(&rcgen::PublicKeyData::subject_public_key_info(&pair)));
         let configuration = parse(&made.configuration).unwrap();
         let algorithms = configuration.array_at(&["id_token_signing_alg_values_supported"]);
         assert_eq!(algorithms, [Value::from("ES256")]);

@@ -114,9 +114,13 @@ const STATUSZ: Page = Page {
     text: |documents| {
         let (started, up) = times(documents);
         format!(
-            "\nkube-apiserver statusz\nWarning: This endpoint is not meant to be machine parseable, has no formatting \
-             compatibility guarantees and is for debugging purposes only.\n\nStarted: {started}\nUp: {up} s\nBinary version: \
-             {}\nEmulation version: {}.{}\nPaths: {}\n",
+            "\napiserver statusz\nWarning: This endpoint is not meant to be machine parseable, has no formatting \
+             compatibility guarantees and is for debugging purposes only.\n\nStarted: {}\nUp: {} hr {:02} min {:02} sec\n\
+             Binary version: {}\nEmulation version: {}.{}\nPaths: {}\n",
+            started.strftime("%a %b %e %H:%M:%S UTC %Y"),
+            up / 3600,
+            up / 60 % 60,
+            up % 60,
             binary_version(),
             release::KUBERNETES_MAJOR,
             release::KUBERNETES_MINOR,
@@ -126,7 +130,7 @@ const STATUSZ: Page = Page {
     object: |documents| {
         let (started, up) = times(documents);
         Map::from([
-            ("startTime", Value::from(started)),
+            ("startTime", Value::from(started.to_string())),
             ("uptimeSeconds", Value::from(up)),
             ("goVersion", Value::from("")),
             ("binaryVersion", Value::from(binary_version())),
@@ -140,11 +144,11 @@ const FLAGZ: Page = Page {
     name: "flagz",
     kind: "Flagz",
     text: |documents| {
-        let mut text = "\nkube-apiserver flagz\nWarning: This endpoint is not meant to be machine parseable, has no \
-                        formatting compatibility guarantees and is for debugging purposes only.\n\n"
+        let mut text = "\napiserver flagz\nWarning: This endpoint is not meant to be machine parseable, has no \
+                        formatting compatibility guarantees and is for debugging purposes only.\n"
             .to_owned();
         for (name, value) in &documents.facts.flags {
-            text.push_str(&format!("{name}={value}\n"));
+            text.push_str(&format!("{name}:{value}\n"));
         }
         text
     },
@@ -158,11 +162,12 @@ fn binary_version() -> &'static str {
     release::KUBERNETES_VERSION.trim_start_matches('v')
 }
 
-fn times(documents: &Documents) -> (String, i64) {
+/// When the process began, in whole seconds, and for how many it has been there.
+fn times(documents: &Documents) -> (jiff::Timestamp, i64) {
     let started = jiff::Timestamp::try_from(documents.facts.started).unwrap_or_default();
     let whole = jiff::Timestamp::from_second(started.as_second()).unwrap_or_default();
     let up = documents.facts.started.elapsed().map_or(0, |up| up.as_secs());
-    (whole.to_string(), i64::try_from(up).unwrap_or(i64::MAX))
+    (whole, i64::try_from(up).unwrap_or(i64::MAX))
 }
 
 /// A page of the router: GET alone, and this media type alone.

@@ -467,3 +467,18 @@ async fn pages_are_text_for_people_and_objects_for_who_names_the_kind() {
     assert_eq!(server.get("/version", "text/plain").await.status(), StatusCode::NOT_ACCEPTABLE);
     assert!(server.ask("GET", "/openid/v1/jwks", &[]).await.is_none(), "no issuer is configured");
 }
+
+#[tokio::test]
+async fn members_stand_in_the_order_of_upstreams_types() {
+    let server = server();
+    let text = String::from_utf8(bytes(server.get("/apis/apps", "application/json").await).await).unwrap();
+    assert_eq!(
+        text,
+        "{\"kind\":\"APIGroup\",\"apiVersion\":\"v1\",\"name\":\"apps\",\"versions\":[{\"groupVersion\":\"apps/v1\",\
+         \"version\":\"v1\"}],\"preferredVersion\":{\"groupVersion\":\"apps/v1\",\"version\":\"v1\"}}\n"
+    );
+    let text = String::from_utf8(bytes(server.get("/apis/apps/v1", "application/json").await).await).unwrap();
+    let begin = "{\"kind\":\"APIResourceList\",\"apiVersion\":\"v1\",\"groupVersion\":\"apps/v1\",\"resources\":[{\"name\":";
+    assert!(text.starts_with(begin), "{text}");
+    assert!(text.contains("\"namespaced\":true,\"kind\":\"Deployment\",\"verbs\":["), "{text}");
+}

@@ -29,9 +29,7 @@ impl Endpoints {
         let mut object = body::read(cx, scope, options.field_validation).await?;
         fill_namespace(scope, &mut object)?;
         let manager = ownership::manager(cx, &options.field_manager);
-        if scope.subresource.is_none() {
-            ownership::track(scope, &manager, None, &mut object);
-        }
+        ownership::track_call(scope, &manager, &mut object);
         let value = options.to_value("CreateOptions", &cx.query);
         let user = cx.user.clone().ok_or_else(|| ApiError::internal("no user found for request"))?;
         let admission = self.admission_for(cx, scope, Operation::Create, options.dry_run, &value)?;
@@ -68,6 +66,9 @@ impl Endpoints {
         }
         let options = ListOptions::decode(&cx.query, false)?;
         let selectors = Selectors::parse(scope, &options.label_selector, &options.field_selector)?;
+        if verb == Verb::Watch {
+            return Err(ApiError::method_not_supported(scope.gr(), "watch"));
+        }
         let accepted = encode::accepted(cx, scope, false)?;
         let mut found = objects.list().await;
         found.retain(|object| selectors.match_object(object));

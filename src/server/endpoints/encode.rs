@@ -33,8 +33,13 @@ use crate::{
 pub fn accepted(cx: &Exchange, scope: &Scope<'_>, stream: bool) -> Result<Accepted, ApiError> {
     // What is answered and not stored has no columns.
     let table = !matches!(scope.resource.behaviour, Behaviour::Call(_));
-    let offer = Offer { table, metadata: true, stream, protobuf: !scope.resource.typed_items };
-    negotiate(&accept_header(&cx.parts.headers), offer).ok_or_else(|| not_acceptable(stream))
+    let offer = Offer { table, metadata: true, protobuf: !scope.resource.typed_items };
+    let accepted = negotiate(&accept_header(&cx.parts.headers), offer).ok_or_else(|| not_acceptable(false))?;
+    // The clause is chosen first: one that could stream is not looked for behind it.
+    if stream && accepted.format.stream_media_type().is_none() {
+        return Err(not_acceptable(true));
+    }
+    Ok(accepted)
 }
 
 /// Whether the bytes stored at this revision are what this endpoint shows.

@@ -121,8 +121,11 @@ async fn source(scope: &Scope<'_>, options: &ListOptions, token: Option<&Token>)
     store.cache.not_older_than(asked).await.map(Source::Cache).map_err(failed)
 }
 
+/// The state at a revision, out of the cache where it reaches back that far. What the storage has forgotten is not
+/// remembered here either, so that every server over it answers the same.
 fn exactly(scope: &Scope<'_>, revision: Revision) -> Source {
-    match scope.row.store.as_ref().and_then(|store| store.cache.exact(revision)) {
+    let store = scope.row.store.as_ref().filter(|store| store.keeps(revision));
+    match store.and_then(|store| store.cache.exact(revision)) {
         Some(snapshot) => Source::Cache(snapshot),
         None => Source::History(revision),
     }

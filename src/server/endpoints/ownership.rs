@@ -109,3 +109,14 @@ pub fn track(scope: &Scope<'_>, manager: &str, live: Option<&Value>, new: &mut V
         ownership::update_managed_fields(table, ty, live, new, context);
     });
 }
+
+/// Writes `metadata.managedFields` of a document that is answered and not stored.
+pub fn track_call(scope: &Scope<'_>, manager: &str, new: &mut Value) {
+    let Some(subresource) = scope.subresource else { return track(scope, manager, None, new) };
+    let Some(ty) = builtin().kind(&subresource.group, &subresource.version, &subresource.kind) else { return };
+    let api_version = new.str_at(&["apiVersion"]).to_owned();
+    with_context(scope, manager, crate::api::clock::now_seconds(), |context| {
+        let context = WriteContext { api_version: &api_version, versions: None, ..*context };
+        ownership::update_managed_fields(builtin(), ty, None, new, &context);
+    });
+}

@@ -9,7 +9,7 @@ use crate::{
     api::{ApiError, status::GroupResource},
     registry::{
         catalog::Row,
-        resource::{Resource, Subresource, SubresourceBehaviour, Verb, Verbs, Version},
+        resource::{Behaviour, Resource, Subresource, SubresourceBehaviour, Verb, Verbs, Version},
         store::Store,
         strategy::Strategy,
     },
@@ -40,6 +40,10 @@ impl<'a> Scope<'a> {
                 false => unknown_resource(),
             })?),
         };
+        // What is not stored has no paths below `/watch/`.
+        if info.verb_from_path && !matches!(resource.behaviour, Behaviour::Stored { .. }) {
+            return Err(unknown_resource());
+        }
         let streams = subresource.is_some_and(|it| matches!(it.behaviour, SubresourceBehaviour::Connect(_)));
         if info.parts.len() > 3 && !streams && !resource.typed_items {
             return Err(unknown_resource());
@@ -86,6 +90,8 @@ impl<'a> Scope<'a> {
         let allowed = match verb {
             // A namespaced list or watch without a namespace is one over all of them.
             Verb::Watch if self.subresource.is_some() => false,
+            // What cannot be watched says so itself where a list is asked to be a watch.
+            Verb::Watch if matches!(self.resource.behaviour, Behaviour::Computed(_)) => collection,
             verb => self.verbs().has(verb),
         };
         if *method == Method::HEAD || !(possible && allowed) {

@@ -4,6 +4,7 @@
 //! the metadata is a slice of the stored bytes. Every other form goes through a tree.
 
 mod packed;
+mod texts;
 
 use bytes::Bytes;
 
@@ -181,12 +182,20 @@ fn columns<'a>(scope: &Scope<'a>) -> &'a [Column] {
 }
 
 fn definitions(scope: &Scope<'_>) -> Value {
+    let built_in = !scope.resource.typed_items;
+    let kind =
+        if shows_scale(scope) { ("autoscaling", "Scale") } else { (&*scope.resource.group, &*scope.resource.kind) };
+    let text = |column: &Column| match built_in {
+        true => texts::of(kind.0, kind.1, &column.name),
+        false => "",
+    };
     let column = |column: &Column| {
+        let text = if column.description.is_empty() { text(column) } else { &column.description };
         Value::from([
             ("name", Value::from(column.name.as_str())),
             ("type", column.kind.as_str().into()),
             ("format", column.format.as_str().into()),
-            ("description", column.description.as_str().into()),
+            ("description", text.into()),
             ("priority", column.priority.into()),
         ])
     };

@@ -1,6 +1,7 @@
 //! watch: what changes in a collection, from a version on, until time, client or right ends it.
 
 mod stream;
+mod websocket;
 
 use std::{sync::Arc, time::Duration};
 
@@ -45,9 +46,15 @@ impl Endpoints {
                 WatchStream::new(self, cx, scope, accepted, selectors, options, snapshot, watcher, until)?
             }
             // The head is 200 all the same; the reason is the first event.
+            Err(error) if told_in_stream(&error) && websocket::is_wanted(cx) => {
+                return Ok(websocket::answer(cx, accepted.format, stream::only(accepted, &error)));
+            }
             Err(error) if told_in_stream(&error) => return stream::ended(accepted, &error),
             Err(error) => return Err(error),
         };
+        if websocket::is_wanted(cx) {
+            return Ok(websocket::answer(cx, accepted.format, stream.into_body(false)));
+        }
         let content_type = accepted.format.stream_media_type().unwrap_or("application/json");
         let mut response = respond::response(200, content_type, Body::Stream(stream.into_body(gzip)));
         if gzip {

@@ -226,6 +226,10 @@ impl Storage for Memory {
         })
     }
 
+    fn compacted_revision(&self) -> Revision {
+        self.0.lock().compacted
+    }
+
     fn health<'a>(&'a self) -> StorageFuture<'a, ()> {
         Box::pin(async move { self.0.lock().check(None).map(drop) })
     }

@@ -308,6 +308,10 @@ impl Storage for Embedded {
         Box::pin(async move { self.ask(|reply| Ask::Compact(revision, reply)).await? })
     }
 
+    fn compacted_revision(&self) -> Revision {
+        self.shared.compacted.load(Ordering::Acquire)
+    }
+
     fn health<'a>(&'a self) -> StorageFuture<'a, ()> {
         Box::pin(async { self.ask(Ask::Health).await? })
     }

@@ -23,6 +23,7 @@ mod resource_quota;
 mod secret;
 pub mod service;
 mod service_account;
+mod token_request;
 pub mod volume_spec;
 
 /// Kinds with a strategy of another make than [`kind`](super::kind), or none.
@@ -62,6 +63,10 @@ pub fn subresource(wiring: &Wiring, plural: &str, name: &str) -> Option<Subresou
         ("pods", name) => pod::subresource(wiring, name),
         ("replicationcontrollers", "scale") => Some(super::apps::scale()),
         ("namespaces", "finalize") => Some(SubresourceBehaviour::Part(Arc::new(namespace::Finalize))),
+        ("serviceaccounts", "token") => {
+            let (issuer, reader) = (wiring.issuer.clone()?, wiring.reader.clone());
+            Some(SubresourceBehaviour::Call(Arc::new(token_request::TokenRequest { issuer, reader })))
+        }
         ("services", "status") => Some(service::status(&wiring.services)),
         _ => None,
     }

@@ -293,8 +293,7 @@ impl WatchStream {
             ("apiVersion", scope.group_version().into()),
             ("metadata", metadata.into()),
         ]);
-        // Brings the members that the kind always shows; nothing is unknown in what was made here.
-        let _ = scope.version.schema.decode(&mut object, None);
+        scope.version.schema.blank(&mut object);
         let object = match (self.accepted.transform, self.table) {
             (Transform::PartialObjectMetadata(version) | Transform::PartialObjectMetadataList(version), _) => {
                 encode::partial_metadata(&object, version)
@@ -327,4 +326,10 @@ fn frame_of_error(format: Format, error: &ApiError) -> Vec<u8> {
 pub(super) fn ended(accepted: Accepted, error: &ApiError) -> Result<Response, ApiError> {
     let content_type = accepted.format.stream_media_type().unwrap_or("application/json");
     Ok(respond::response(200, content_type, Body::Full(frame_of_error(accepted.format, error).into())))
+}
+
+/// The same as the pieces of a stream.
+pub(super) fn only(accepted: Accepted, error: &ApiError) -> BodyStream {
+    let frame = Bytes::from(frame_of_error(accepted.format, error));
+    Box::pin(stream::once(std::future::ready(Ok(frame))))
 }
