@@ -3,7 +3,8 @@
 //! In `<directory>` (0700): `ca.crt`/`ca.key`, `apiserver.crt`/`.key`, `admin.crt`/`.key`, and where asked `sa.key`; the
 //! kubeconfig where the caller wants it. All files are 0600 and appear whole or not at all. Everything is kept as long as
 //! it is good: the serving certificate is made anew when a name is missing from it, all when their last thirty days have
-//! begun. An authority that is there but unreadable, or lacks its key when a signature is needed, is an error: making
+//! begun. A serving pair that somebody else put there is served as it is, as kube-apiserver does with what it finds in its
+//! `--cert-dir`; whoever put it there renews it. An authority that is there but unreadable, or lacks its key when a signature is needed, is an error: making
 //! another would silently cut off everyone who trusts the first. All keys are ECDSA P-256: making RSA keys would cost
 //! more than the whole start.
 
@@ -26,6 +27,8 @@ use x509_parser::prelude::{FromDer, X509Certificate};
 use super::{PkiError, pair, trust};
 use crate::api::hex;
 
+/// What the names of all authorities made here begin with.
+const AUTHORITY: &str = "kenter-ca-";
 const DAY: Duration = Duration::from_secs(86_400);
 const AUTHORITY_LIFE: Duration = Duration::from_secs(3650 * 86_400);
 const LEAF_LIFE: Duration = Duration::from_secs(365 * 86_400);
@@ -98,13 +101,12 @@ pub fn prepare(options: &NewcomerOptions) -> Result<Prepared, PkiError> {
     let mut pending = Pending::default();
     let authority = Authority::load_or_make(&options.directory, now, &mut pending)?;
 
-    let names = serving_names(options);
-    let serving = leaf(&options.directory, "apiserver", &authority, &names, now, &mut pending, || {
-        let mut params = CertificateParams::new(names.clone()).map_err(making)?;
-        params.distinguished_name.push(DnType::CommonName, "kube-apiserver");
-        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
-        Ok(params)
-    })?;
+    let given = given(&options.directory, "apiserver", &authority);
+    let trusted = given.as_ref().map_or_else(|| authority.pem.clone(), |given| authority.pem.clone() + &given.pem);
+    let serving = match given {
+        Some(given) => given,
+        None => serving(options, &authority, now, &mut pending)?,
+    };
     let admin = leaf(&options.directory, "admin", &authority, &[], now, &mut pending, || {
         let mut params = CertificateParams::default();
         params.distinguished_name.push(DnType::OrganizationName, "system:masters");
@@ -113,7 +115,7 @@ pub fn prepare(options: &NewcomerOptions) -> Result<Prepared, PkiError> {
         Ok(params)
     })?;
 
-    let config = kubeconfig(&options.server_url, &authority.pem, &admin.pem, &admin.key_pem);
+    let config = kubeconfig(&options.server_url, &trusted, &admin.pem, &admin.key_pem);
     if fs::read_to_string(&options.kubeconfig).ok().as_deref() != Some(config.as_str()) {
         pending.0.push((options.kubeconfig.clone(), config));
     }
@@ -128,6 +130,22 @@ pub fn prepare(options: &NewcomerOptions) -> Result<Prepared, PkiError> {
         renew_at,
     };
     Ok(Prepared { newcomer, directory: options.directory.clone(), pending })
+}
+
+/// The serving pair made here.
+fn serving(
+    options: &NewcomerOptions,
+    authority: &Authority,
+    now: SystemTime,
+    pending: &mut Pending,
+) -> Result<Leaf, PkiError> {
+    let names = serving_names(options);
+    leaf(&options.directory, "apiserver", authority, &names, now, pending, || {
+        let mut params = CertificateParams::new(names.clone()).map_err(making)?;
+        params.distinguished_name.push(DnType::CommonName, "kube-apiserver");
+        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+        Ok(params)
+    })
 }
 
 /// The key that signs service account tokens: `<directory>/sa.key`, ECDSA P-256 in PKCS#8 PEM, made where it is missing.
@@ -217,7 +235,7 @@ impl Authority {
         // A name of its own, so that two authorities are never taken for one another in a bundle.
         let number = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, key.public_key_raw());
         let number = hex::encode(number.as_ref().get(..4).unwrap_or_default());
-        params.distinguished_name.push(DnType::CommonName, format!("kenter-ca-{number}"));
+        params.distinguished_name.push(DnType::CommonName, format!("{AUTHORITY}{number}"));
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         params.key_usages =
             vec![KeyUsagePurpose::DigitalSignature, KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
@@ -245,6 +263,18 @@ struct Leaf {
     pem: String,
     key_pem: String,
     not_after: SystemTime,
+}
+
+/// The pair called `name` where it is there and no authority of kenter's made it. It is never renewed, so that it ends
+/// with the authority.
+fn given(directory: &Path, name: &str, authority: &Authority) -> Option<Leaf> {
+    let [pem, key_pem] =
+        ["crt", "key"].map(|end| fs::read_to_string(directory.join(format!("{name}.{end}"))).unwrap_or_default());
+    let pair = pair::check_pair(pem.as_bytes(), key_pem.as_bytes()).ok()?;
+    let (_, parsed) = X509Certificate::from_der(pair.end_entity_cert().ok()?).ok()?;
+    let mut issuers = parsed.issuer().iter_common_name();
+    let is_own = issuers.any(|name| name.as_str().is_ok_and(|name| name.starts_with(AUTHORITY)));
+    (!is_own).then_some(Leaf { pem, key_pem, not_after: authority.not_after })
 }
 
 /// The pair called `name`: the one on disk if it still does, else a new one.

@@ -1,5 +1,6 @@
 use std::{fs, net::IpAddr, os::unix::fs::PermissionsExt, path::Path, time::SystemTime};
 
+use base64::{Engine as _, engine::general_purpose::STANDARD};
 use rcgen::{CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair};
 use rustls_pki_types::{CertificateDer, pem::PemObject};
 
@@ -66,6 +67,25 @@ fn the_serving_certificate_carries_every_name_and_is_made_anew_when_one_is_added
     assert_eq!(second.authority_pem, first.authority_pem);
     assert!(names(&second.serving_pem).contains(&"192.0.2.8".to_owned()));
     assert_eq!(second.written, [options.directory.join("apiserver.key"), options.directory.join("apiserver.crt")]);
+}
+
+#[test]
+fn a_serving_pair_that_somebody_put_there_is_served_as_it_is_and_trusted_by_the_kubeconfig() {
+    let directory = tempfile::tempdir().unwrap();
+    let options = options(directory.path());
+    let (now, day) = (SystemTime::now(), std::time::Duration::from_secs(86_400));
+    let (pem, key) = self_signed(now - day, now + day);
+    fs::create_dir(&options.directory).unwrap();
+    fs::write(options.directory.join("apiserver.crt"), &pem).unwrap();
+    fs::write(options.directory.join("apiserver.key"), key.serialize_pem()).unwrap();
+    for _ in 0..2 {
+        let made = newcomer::ensure(&options).unwrap();
+        assert_eq!((&made.serving_pem, &made.serving_key_pem), (&pem, &key.serialize_pem()));
+        assert!(made.renew_at > now + 300 * day, "nobody waits for another's certificate");
+        let config = fs::read_to_string(&options.kubeconfig).unwrap();
+        let trusted = STANDARD.encode(made.authority_pem + &pem);
+        assert!(config.contains(&trusted));
+    }
 }
 
 #[test]

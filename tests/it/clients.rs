@@ -11,7 +11,7 @@ use std::{
 
 use kenter::object::{Value, parse};
 
-use crate::support::{ADMIN, Daemon, Setup};
+use crate::support::{ADMIN, Daemon, PATIENCE, Setup, binary};
 
 mod kube_rs;
 
@@ -79,24 +79,29 @@ fn built(name: &str) -> Result<PathBuf, String> {
     Ok(target)
 }
 
+/// The Go program, unless this machine cannot have it.
+async fn program(name: &'static str) -> Option<tokio::process::Command> {
+    match tokio::task::spawn_blocking(move || built(name)).await.expect("no panic") {
+        Ok(program) => Some(tokio::process::Command::new(program)),
+        Err(reason) => {
+            eprintln!("SKIPPED: tests/clients/{name} did not run: {reason}");
+            None
+        }
+    }
+}
+
 /// Runs a program and waits for its end: whether it succeeded, what it printed and what it complained of.
 async fn run(mut command: tokio::process::Command) -> (bool, String, String) {
-    let output = command.stdin(Stdio::null()).kill_on_drop(true).output().await.expect("it runs");
+    let output = command.stdin(Stdio::null()).kill_on_drop(true).output();
+    let output = tokio::time::timeout(4 * PATIENCE, output).await.expect("it ends in time").expect("it runs");
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     (output.status.success(), text(&output.stdout), text(&output.stderr))
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn client_go_misses_nothing_while_the_configuration_changes() {
-    let program = match tokio::task::spawn_blocking(|| built("go")).await.expect("no panic") {
-        Ok(program) => program,
-        Err(reason) => {
-            eprintln!("SKIPPED: client-go was not tried: {reason}");
-            return;
-        }
-    };
+    let Some(mut command) = program("go").await else { return };
     let daemon = Setup::new().start().await;
-    let mut command = tokio::process::Command::new(program);
     command.arg("-server").arg(format!("https://127.0.0.1:{}", daemon.port)).arg("-token").arg(ADMIN);
     command.arg("-ca").arg(daemon.path("state/pki/ca.crt")).arg("-load").arg(format!("{}ms", LOAD.as_millis()));
     command.env("KUBE_FEATURE_ClientsAllowCBOR", "true");
@@ -110,4 +115,13 @@ async fn client_go_misses_nothing_while_the_configuration_changes() {
     for what in ["adds", "updates", "deletes", "events"].into_iter().chain(rounds) {
         assert!(done(what) > 0, "no {what}: {summary:?}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn controller_runtime_starts_kenter_in_place_of_kube_apiserver_and_reconciles() {
+    let Some(mut command) = program("controller-runtime").await else { return };
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    command.arg("-kenter").arg(binary()).arg("-state").arg(folder.path());
+    let (succeeded, said, complaints) = run(command).await;
+    assert!(succeeded && said == "reconciled\n", "{said}\n{complaints}");
 }
