@@ -21,12 +21,15 @@ const LOAD: Duration = Duration::from_secs(10);
 /// Time from the end of one reload to the next.
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// Writes a configuration unlike the one before: limits, logs and lifetimes by turns.
+/// Writes a configuration unlike the one before: limits, logs, lifetimes, authorizers, gates, admission by turns.
 fn change(daemon: &Daemon, n: u32) {
     let limit = format!("[serving]\nmax_requests_inflight = {}\n", 400 + n);
-    let rest = match n % 3 {
+    let rest = match n % 6 {
         0 => "[telemetry]\nv = 4\n".to_owned(),
         1 => format!("[api]\nevent_ttl = \"{}m\"\n", 60 + n),
+        2 => "[authorization]\nauthorization_mode = [\"Node\", \"RBAC\"]\n".to_owned(),
+        3 => "[features.feature_gates]\nAPIResponseCompression = false\n".to_owned(),
+        4 => "[admission]\ndisable_admission_plugins = [\"Priority\"]\n".to_owned(),
         _ => "[telemetry]\nlog_filter = \"info\"\n".to_owned(),
     };
     daemon.write("kenter.d/10-changing.toml", &(limit + &rest));

@@ -19,7 +19,8 @@ import (
 
 // checkDiscovery reads what the server has, both ways, which is the same every time, and maps kinds and names by it.
 func checkDiscovery(r *run) {
-	client, err := discovery.NewDiscoveryClientForConfig(r.server.config("discovery", ""))
+	// This client decodes no CBOR, not even where the process prefers it.
+	client, err := discovery.NewDiscoveryClientForConfig(r.server.config("discovery", inJSON))
 	if err != nil {
 		r.fail("%v", err)
 		return

@@ -26,12 +26,13 @@ type dynamicClients struct {
 
 // checkDynamic uses the dynamic client and the polymorphic scale client on the custom resource.
 func checkDynamic(r *run) {
-	config := r.server.config("dynamic", "")
-	client, err := dynamic.NewForConfig(config)
+	client, err := dynamic.NewForConfig(r.server.config("dynamic", ""))
 	if err != nil {
 		r.fail("%v", err)
 		return
 	}
+	// The clients of scales and of discovery decode no CBOR.
+	config := r.server.config("scales", inJSON)
 	discoverer, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {
 		r.fail("%v", err)
@@ -56,6 +57,7 @@ func checkDynamic(r *run) {
 		}
 		return nil
 	})
+	r.count("dynamic answers in CBOR", r.server.traffic.answered("dynamic", inCBOR))
 }
 
 // widget has parts with sizes, in this order.

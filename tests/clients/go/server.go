@@ -14,6 +14,7 @@ import (
 const (
 	inJSON     = runtime.ContentTypeJSON
 	inProtobuf = runtime.ContentTypeProtobuf
+	inCBOR     = runtime.ContentTypeCBOR
 )
 
 // server makes clients of the server under test; all of them report to one traffic.
@@ -23,7 +24,7 @@ type server struct {
 }
 
 // config is a client's configuration. The name shows up as user agent and is what traffic is counted by; without an
-// encoding the client chooses.
+// encoding the client chooses, which for dynamic clients is CBOR where the environment says so.
 func (s *server) config(name, encoding string) *rest.Config {
 	config := &rest.Config{
 		Host:            s.address,
