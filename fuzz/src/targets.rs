@@ -12,7 +12,7 @@ use kenter::{
             apiextensions::schema_rules::{SchemaOptions, validate_schema},
             defaults::apply_defaults,
         },
-        dynamic::{CustomSchema, Names, json_path::JsonPath},
+        dynamic::{CustomSchema, Pool, json_path::JsonPath},
         resource::VersionSchema,
     },
     schema::{
@@ -238,8 +238,7 @@ pub fn custom(data: &[u8]) {
         return;
     }
     default_check::has_unpruned(schema);
-    let names = Names { group: "example.com", kind: "Foo", list_kind: "FooList" };
-    let custom = CustomSchema::new(&names, "v1", Some(schema), false);
+    let custom = CustomSchema::new(&Pool::default(), "example.com", "v1", Some(schema), false);
     let Ok(mut object) = parse(object) else { return };
     if object.as_object().is_none() || custom.decode(&mut object, None).is_err() {
         return;

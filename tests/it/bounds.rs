@@ -10,7 +10,7 @@ use kenter::{
     object::{Map, Style, Value, parse, parse_reporting_duplicates, yaml},
     registry::{
         builtin::defaults::apply_defaults,
-        dynamic::{CustomSchema, Names, json_path::JsonPath},
+        dynamic::{CustomSchema, Pool, json_path::JsonPath},
         resource::VersionSchema,
     },
     schema::{
@@ -128,9 +128,8 @@ fn nesting_as_deep_as_is_taken_is_stood_by_all_that_walks_over_it() {
             }
             let bytes = cbor::encode(builtin(), TypeId::ANY, &value);
             assert_eq!(cbor::decode(&bytes).as_ref(), Ok(&value));
-            let names = Names { group: "example.com", kind: "Foo", list_kind: "FooList" };
             let schema = json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true });
-            let custom = CustomSchema::new(&names, "v1", Some(&schema), false);
+            let custom = CustomSchema::new(&Pool::default(), "example.com", "v1", Some(&schema), false);
             let (table, ty) = custom.typed();
             let mut object = value.clone();
             object.set(&["apiVersion"], "example.com/v1");
@@ -180,8 +179,7 @@ fn nesting_as_deep_as_is_taken_is_stood_by_all_that_walks_over_it() {
         check::structural_problems(&schema, &path);
         let options = schema_rules::SchemaOptions { valid_types: true, atomic_sets: true, keys_of_maps: true };
         schema_rules::validate_schema(&schema, options, &path, &mut ErrorList::new());
-        let names = Names { group: "example.com", kind: "Foo", list_kind: "FooList" };
-        let custom = CustomSchema::new(&names, "v1", Some(&schema), false);
+        let custom = CustomSchema::new(&Pool::default(), "example.com", "v1", Some(&schema), false);
         let mut object = parse(nested("{\"a\":", "1", "}", 490).as_bytes()).expect("JSON");
         let _ = custom.decode(&mut object, None);
         custom.default(&mut object);
@@ -403,8 +401,7 @@ fn a_long_name_is_not_written_out_for_all_that_stands_below_it() {
     within("a validation", SECONDS, 512 * MIB, || {
         let schema = json!({ "type": "object", "properties": { "spec": { "type": "object", "additionalProperties": {
             "type": "array", "items": { "type": "string" } } } } });
-        let names = Names { group: "example.com", kind: "Foo", list_kind: "FooList" };
-        let custom = CustomSchema::new(&names, "v1", Some(&schema), false);
+        let custom = CustomSchema::new(&Pool::default(), "example.com", "v1", Some(&schema), false);
         let object = parse(text.as_bytes()).expect("JSON");
         let mut errors = ErrorList::new();
         validate::validate(custom.root(), &object, None, "", &mut errors);
@@ -413,8 +410,7 @@ fn a_long_name_is_not_written_out_for_all_that_stands_below_it() {
     within("a validation that fails everywhere", SECONDS, 512 * MIB, || {
         let schema = json!({ "type": "object", "properties": { "spec": { "type": "object", "additionalProperties": {
             "type": "array", "items": { "type": "integer" } } } } });
-        let names = Names { group: "example.com", kind: "Foo", list_kind: "FooList" };
-        let custom = CustomSchema::new(&names, "v1", Some(&schema), false);
+        let custom = CustomSchema::new(&Pool::default(), "example.com", "v1", Some(&schema), false);
         let object = parse(text.as_bytes()).expect("JSON");
         let mut errors = ErrorList::new();
         validate::validate(custom.root(), &object, None, "", &mut errors);
