@@ -314,6 +314,12 @@ fn from_query(query: &Query) -> Result<Value, ApiError> {
     if let Some(policy) = query.first("propagationPolicy") {
         value.set(&["propagationPolicy"], policy);
     }
+    // Not named in any document, but upstream's conversion of a query takes them (Convert_url_Values_To_v1_DeleteOptions).
+    for name in ["uid", "resourceVersion"] {
+        if let Some(wanted) = query.first(name).filter(|wanted| !wanted.is_empty()) {
+            value.set(&["preconditions", name], wanted);
+        }
+    }
     let dry_run: Vec<&str> = query.all("dryRun").collect();
     if !dry_run.is_empty() {
         value.set(&["dryRun"], dry_run);

@@ -44,8 +44,9 @@ impl<'a> Scope<'a> {
         if info.verb_from_path && !matches!(resource.behaviour, Behaviour::Stored { .. }) {
             return Err(unknown_resource());
         }
-        let streams = subresource.is_some_and(|it| matches!(it.behaviour, SubresourceBehaviour::Connect(_)));
-        if info.parts.len() > 3 && !streams && !resource.typed_items {
+        // Only what is proxied has paths of its own.
+        let proxied = subresource.is_some_and(|it| &*it.name == "proxy");
+        if info.parts.len() > 3 && !proxied && !resource.typed_items {
             return Err(unknown_resource());
         }
         // `namespaces/x` has itself as its namespace; other cluster-scoped resources have no such routes.
@@ -155,7 +156,7 @@ impl<'a> Scope<'a> {
         self.subresource.map_or("", |subresource| &subresource.name)
     }
 
-    /// What the Status of a successful deletion calls it.
+    /// Whether this is the `scale` subresource, which shows another kind than the one that is stored.
     pub fn is_scale(&self) -> bool {
         matches!(self.subresource, Some(Subresource { behaviour: SubresourceBehaviour::Scale(_), .. }))
     }
