@@ -86,3 +86,13 @@ async fn a_stop_signal_fails_readiness_and_ends_watches_and_process() {
         tokio::time::timeout(crate::support::PATIENCE, daemon.child.wait()).await.expect("in time").expect("ends");
     assert!(status.success(), "{status}: {}", daemon.log());
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_subresource_that_is_not_there_gets_no_label_in_the_metrics() {
+    let daemon = Daemon::start(&[]).await;
+    let client = daemon.client();
+    assert_eq!(client.get("/api/v1/namespaces/default/pods/a/invented").await.status, 404);
+    let metrics = client.get("/metrics").await;
+    assert_eq!(metrics.status, 200);
+    assert!(!metrics.text().contains("invented"));
+}

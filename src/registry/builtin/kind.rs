@@ -393,6 +393,11 @@ impl Strategy for StatusEndpoint {
         old.map(|old| self.own.status_warnings(new, old)).unwrap_or_default()
     }
 
+    /// An update through this endpoint may not end what the kind still holds.
+    fn keeps_deleted(&self, object: &Value) -> bool {
+        self.own.keeps_deleted(object)
+    }
+
     fn canonicalise(&self, new: &mut Value) {
         self.own.canonicalise(new);
     }
@@ -490,5 +495,18 @@ mod tests {
             assert_eq!(new.str_at(&["metadata", "labels", "a"]), labels, "{plural}");
             assert_eq!(new.str_at(&["metadata", "annotations", "x"]), annotations, "{plural}");
         }
+    }
+
+    #[test]
+    fn the_status_endpoint_does_not_end_what_the_kind_still_holds() {
+        struct Holding;
+        impl Own for Holding {
+            fn keeps_deleted(&self, object: &Value) -> bool {
+                !object.array_at(&["spec", "finalizers"]).is_empty()
+            }
+        }
+        let endpoint = StatusEndpoint { rules: rules::of("", "namespaces"), own: Arc::new(Holding) };
+        assert!(endpoint.keeps_deleted(&json!({"spec": {"finalizers": ["kubernetes"]}})));
+        assert!(!endpoint.keeps_deleted(&json!({"spec": {}})));
     }
 }

@@ -66,7 +66,6 @@ pub trait Connect: Send + Sync {
 impl Endpoints {
     /// Answers a request for a row this server has.
     pub async fn serve(self: &Arc<Self>, cx: &mut Exchange, row: &Arc<Row>, version: &Version) -> Response {
-        cx.routed = true;
         match self.dispatch(cx, row, version).await {
             Ok(response) => response,
             Err(error) => respond::error(cx, &error),
@@ -82,6 +81,8 @@ impl Endpoints {
         // The meaning of the request is read all along while its body and warnings are taken.
         let info = cx.info.clone();
         let scope = Scope::new(&info, row, version)?;
+        // Not before: names of subresources that are not there come from the client, without end.
+        cx.routed = true;
         if matches!(row.resource.behaviour, Behaviour::Call(_)) && !scope.name.is_empty() {
             // What is answered and not stored has no paths of its own.
             return Err(unknown_resource());
