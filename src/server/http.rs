@@ -73,6 +73,15 @@ pub enum Body {
 
 pub type Response = ::http::Response<Body>;
 
+/// What a request holds until the last byte of its answer was taken, or its client is gone.
+#[derive(Clone, Default)]
+pub struct Held(Vec<Arc<dyn std::any::Any + Send + Sync>>);
+
+/// Keeps `what` until the answer's body has ended.
+pub fn hold(response: &mut Response, what: impl Send + Sync + 'static) {
+    response.extensions_mut().get_or_insert_default::<Held>().0.push(Arc::new(what));
+}
+
 /// Makes a stream that one reader polls usable as a body, which has to be `Sync`: a mutex nobody else can reach is
 /// never locked.
 pub fn unsynced(stream: impl Stream<Item = Result<Bytes, BodyError>> + Send + 'static) -> BodyStream {

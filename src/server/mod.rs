@@ -8,6 +8,7 @@ pub mod discovery;
 pub mod endpoints;
 pub mod generic;
 pub mod health;
+mod heavy;
 pub mod hooks;
 pub mod http;
 pub mod layers;

@@ -27,7 +27,11 @@ pub use strategy::{CustomStatus, CustomStrategy, Scale, embedded_meta};
 use super::resource::{
     Behaviour, Convert, Resource, ScalePaths, Selectable, Subresource, SubresourceBehaviour, Verb, Verbs, Version,
 };
-use crate::{api::version, object::Value, storage::Revision};
+use crate::{
+    api::{ApiError, version},
+    object::Value,
+    storage::Revision,
+};
 
 /// A row and what belongs to it.
 pub struct Made {
@@ -91,7 +95,18 @@ pub fn make(crd: &Value, revision: u64, settled: Revision, pool: &Pool) -> Optio
     let behaviour = Behaviour::Stored { strategy: row.strategy(stored)?, lifecycle: None };
     let convert: Convert = {
         let schemas = schemas.clone();
-        Arc::new(move |object, _from, to| schemas.convert(object, to))
+        // To relabel what only a webhook can convert would destroy it: until webhooks are called, other versions than
+        // the stored one are refused as where the webhook does not answer.
+        let by_webhook = crd.str_at(&["spec", "conversion", "strategy"]) == "Webhook";
+        Arc::new(move |object, _from, to| {
+            let from = object.str_at(&["apiVersion"]);
+            if by_webhook && from != to {
+                let kind = object.str_at(&["kind"]);
+                let why = "conversion webhooks are not called by this version of kenter";
+                return Err(ApiError::unmapped(format!("conversion webhook for {from}, Kind={kind} failed: {why}")));
+            }
+            schemas.convert(object, to)
+        })
     };
     let paths = described.iter().flat_map(|version| version.array_at(&["selectableFields"]));
     let paths = paths.map(|field| field.str_at(&["jsonPath"]));

@@ -149,6 +149,14 @@ fn an_object_is_shown_by_todays_schema_in_whichever_version_it_is_stored() {
     assert_eq!(row.hub(row.version("v2").unwrap()), "example.com/v2");
     object.set(&["apiVersion"], "example.com/v9");
     assert!(row.convert(&mut object, "", "example.com/v1").is_err());
+
+    crd.set(&["spec", "conversion", "strategy"], "Webhook");
+    let row = make(&crd, 1, 10).unwrap().resource;
+    let mut object = json!({"apiVersion": "example.com/v1", "kind": "Foo", "metadata": {"name": "x"}});
+    row.convert(&mut object, "example.com/v1", "example.com/v1").unwrap();
+    let error = row.convert(&mut object, "example.com/v1", "example.com/v2").unwrap_err();
+    assert!(error.message.starts_with("conversion webhook for example.com/v1, Kind=Foo failed: "), "{}", error.message);
+    assert_eq!(object.str_at(&["apiVersion"]), "example.com/v1", "nothing is relabelled");
 }
 
 #[test]

@@ -14,8 +14,9 @@ use std::{
 
 use ::http::{HeaderName, HeaderValue, StatusCode, header};
 use aws_lc_rs::digest;
-use bytes::Bytes;
+use bytes::{Buf, Bytes};
 use flate2::{Compression, read::GzDecoder, write::GzEncoder};
+use futures_util::stream;
 use parking_lot::Mutex;
 use tokio::sync::OnceCell;
 
@@ -31,7 +32,7 @@ use crate::{
     },
     server::{
         context::Exchange,
-        http::{Body, Response},
+        http::{Body, BodyError, Response, unsynced},
         negotiate::{self, accept_header},
         respond,
     },
@@ -95,11 +96,17 @@ pub(super) struct Made {
 }
 
 impl Made {
-    fn bytes(&self) -> Result<Bytes, String> {
-        if let Some(plain) = self.plain.lock().clone() {
-            return Ok(plain);
+    /// The document and its length.
+    fn body(&self) -> (Body, usize) {
+        let plain = self.plain.lock().clone();
+        match (plain, self.packed.get()) {
+            (None, Some(packed)) => unpacked(packed.clone()),
+            (plain, _) => {
+                let plain = plain.unwrap_or_default();
+                let length = plain.len();
+                (Body::Full(plain), length)
+            }
         }
-        self.packed.get().map_or_else(|| Ok(Bytes::new()), |packed| unpack(packed))
     }
 
     /// The compressed bytes, made now if they are not there. Takes a while.
@@ -198,8 +205,11 @@ impl Documents {
         }
         let section = self.section(&now, &entry.place);
         let made = self.document(key, &entry.hash, form, move || openapi::v3(&section, form)).await;
-        match made.and_then(|made| made.bytes()) {
-            Ok(bytes) => with(respond::response(200, media_type, Body::Full(bytes)), &headers),
+        match made.map(|made| made.body()) {
+            Ok((body, length)) => {
+                headers.push((header::CONTENT_LENGTH, length.to_string()));
+                with(respond::response(200, media_type, body), &headers)
+            }
             Err(why) => respond::error(cx, &ApiError::internal(why)),
         }
     }
@@ -216,17 +226,22 @@ impl Documents {
             return empty(StatusCode::NOT_MODIFIED, &headers);
         }
         let sections: Vec<Section> = index.sections.values().map(|entry| self.section(&now, &entry.place)).collect();
-        let body = match self.document(V2, &index.v2, form, move || openapi::v2(&sections, form)).await {
-            Ok(made) if takes_gzip(cx.header("accept-encoding")) => {
-                headers.push((header::CONTENT_ENCODING, "gzip".to_owned()));
-                aside(move || made.packed()).await
-            }
-            other => other.and_then(|made| made.bytes()),
+        let made = match self.document(V2, &index.v2, form, move || openapi::v2(&sections, form)).await {
+            Ok(made) => made,
+            Err(why) => return respond::error(cx, &ApiError::internal(why)),
         };
-        match body {
-            Ok(bytes) => with(respond::response(200, media_type(&V2_TYPES, form), Body::Full(bytes)), &headers),
-            Err(why) => respond::error(cx, &ApiError::internal(why)),
-        }
+        let body = if takes_gzip(cx.header("accept-encoding")) {
+            headers.push((header::CONTENT_ENCODING, "gzip".to_owned()));
+            match aside(move || made.packed()).await {
+                Ok(packed) => Body::Full(packed),
+                Err(why) => return respond::error(cx, &ApiError::internal(why)),
+            }
+        } else {
+            let (body, length) = made.body();
+            headers.push((header::CONTENT_LENGTH, length.to_string()));
+            body
+        };
+        with(respond::response(200, media_type(&V2_TYPES, form), body), &headers)
     }
 
     fn validators(&self, hash: &str) -> Vec<(HeaderName, String)> {
@@ -387,10 +402,27 @@ fn pack(bytes: &[u8]) -> Bytes {
     out.write_all(bytes).and_then(|()| out.finish()).unwrap_or_default().into()
 }
 
-fn unpack(packed: &[u8]) -> Result<Bytes, String> {
-    let mut out = Vec::new();
-    GzDecoder::new(packed).read_to_end(&mut out).map_err(|error| error.to_string())?;
-    Ok(out.into())
+/// Bytes unpacked at a time: a client that reads slowly, or not at all, costs this much and not the document.
+const PIECE: usize = 64 * 1024;
+
+/// The document as a body, unpacked while it is read. Its length is what gzip says at the end (RFC 1952, ISIZE).
+fn unpacked(packed: Bytes) -> (Body, usize) {
+    let length = packed.last_chunk::<4>().map_or(0, |size| u32::from_le_bytes(*size) as usize);
+    let pieces = stream::unfold(Some(GzDecoder::new(packed.reader())), |decoder| async move {
+        let mut decoder = decoder?;
+        let mut piece = vec![0; PIECE];
+        let mut filled = 0;
+        while filled < PIECE {
+            match decoder.read(&mut piece[filled..]) {
+                Ok(0) => break,
+                Ok(count) => filled += count,
+                Err(error) => return Some((Err(BodyError(error.to_string())), None)),
+            }
+        }
+        piece.truncate(filled);
+        (filled > 0).then(|| (Ok(Bytes::from(piece)), Some(decoder)))
+    });
+    (Body::Stream(unsynced(pieces)), length)
 }
 
 /// Whether `If-None-Match` names this hash: one of a list, weak or not, or "*".

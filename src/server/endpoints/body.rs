@@ -6,7 +6,10 @@ use crate::{
     codec::{self, Format},
     object::{Value, parse_reporting_duplicates, yaml},
     schema,
-    server::context::{Exchange, Warnings},
+    server::{
+        context::{Exchange, Warnings},
+        heavy,
+    },
 };
 
 /// The kind an endpoint's bodies have, which subresources may have of their own.
@@ -132,11 +135,20 @@ pub async fn read(cx: &mut Exchange, scope: &Scope<'_>, validation: FieldValidat
     };
     let bytes = cx.read_body().await?;
     let kind = Kind::of(scope);
-    let tree = parse(bytes.clone(), format, kind).map_err(|error| {
-        let number = kind.is_rows(scope) && scope.resource.typed_items;
-        number.then(|| number_problem(&bytes, kind)).flatten().unwrap_or(error)
-    })?;
-    decode(scope, kind, tree, validation, &cx.warnings)
+    let warnings = &cx.warnings;
+    heavy::run(weight(&bytes, format), || {
+        let tree = parse(bytes.clone(), format, kind).map_err(|error| {
+            let number = kind.is_rows(scope) && scope.resource.typed_items;
+            number.then(|| number_problem(&bytes, kind)).flatten().unwrap_or(error)
+        })?;
+        decode(scope, kind, tree, validation, warnings)
+    })
+    .await
+}
+
+/// How much work a body is, for [`heavy::run`].
+pub fn weight(bytes: &[u8], format: Format) -> usize {
+    if format == Format::Yaml { heavy::yaml_weight(bytes) } else { bytes.len() }
 }
 
 /// A custom resource's numbers are read after its kind is known.

@@ -14,7 +14,7 @@ use crate::{
     api::{ApiError, Meta, Reason, status::Details},
     object::{Map, Value},
     registry::store::{Deleted, Stored},
-    server::{context::Exchange, http::Response, respond},
+    server::{context::Exchange, heavy, http::Response, respond},
 };
 
 /// How many objects of a collection are deleted at once (upstream DeleteCollectionWorkers).
@@ -93,7 +93,8 @@ async fn read_options(cx: &mut Exchange, scope: &Scope<'_>) -> Result<Deletion, 
         return delete_options(None, &cx.query);
     }
     let kind = Kind { group: "", version: "v1", kind: "DeleteOptions" };
-    let tree = body::parse(bytes, format?, kind)?;
+    let format = format?;
+    let tree = heavy::run(body::weight(&bytes, format), || body::parse(bytes.clone(), format, kind)).await?;
     let mut value = tree.value;
     // The options may come under the core group's, meta's or the resource's own version.
     let given = value.str_at(&["kind"]);

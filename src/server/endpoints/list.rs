@@ -20,6 +20,7 @@ use crate::{
     object::{Map, Style, Value},
     server::{
         context::Exchange,
+        heavy,
         http::Response,
         negotiate::{Accepted, MetaVersion, Transform},
         respond,
@@ -278,9 +279,15 @@ pub(super) async fn answer(
     if let Some(form) = form {
         return stream::answer(cx, scope, form, page).await;
     }
-    let value = match accepted.transform {
-        Transform::None => whole(scope, &page)?,
-        Transform::Table(version) => table(scope, &Rows::new(cx, version)?, &page)?,
+    let bytes = page.items.iter().map(|entry| entry.value_bytes().len()).sum();
+    heavy::run(bytes, || Ok(respond::document(cx, 200, accepted, &tree(cx, scope, accepted, &page)?))).await
+}
+
+/// A list in a form that is made of its objects and not of their bytes.
+fn tree(cx: &Exchange, scope: &Scope<'_>, accepted: Accepted, page: &Page) -> Result<Value, ApiError> {
+    match accepted.transform {
+        Transform::None => whole(scope, page),
+        Transform::Table(version) => table(scope, &Rows::new(cx, version)?, page),
         Transform::PartialObjectMetadataList(version) | Transform::PartialObjectMetadata(version) => {
             let items: Result<Vec<Value>, ApiError> = page
                 .items
@@ -288,15 +295,14 @@ pub(super) async fn answer(
                 .map(|entry| Ok(encode::partial_metadata(&encode::object(scope, entry)?, version)))
                 .collect();
             let items = items?;
-            Value::from([
+            Ok(Value::from([
                 ("kind", Value::from(METADATA_LIST)),
                 ("apiVersion", version.group_version().into()),
-                ("metadata", metadata(&page).into()),
+                ("metadata", metadata(page).into()),
                 ("items", if items.is_empty() { Value::Null } else { Value::Array(items) }),
-            ])
+            ]))
         }
-    };
-    Ok(respond::document(cx, 200, accepted, &value))
+    }
 }
 
 const METADATA_LIST: &str = "PartialObjectMetadataList";

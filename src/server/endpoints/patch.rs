@@ -15,6 +15,7 @@ use super::{
 use crate::{
     admission::Operation,
     api::{ApiError, ErrorList, FieldError, Meta, Path, clock, duration::parse_time},
+    codec::Format,
     object::{Key, Map, Value, parse_reporting_duplicates, to_string, yaml},
     schema::{
         self,
@@ -26,6 +27,7 @@ use crate::{
     },
     server::{
         context::{Exchange, Warnings},
+        heavy,
         http::Response,
         negotiate::unsupported_media_type,
     },
@@ -77,7 +79,11 @@ impl Endpoints {
         let manager = ownership::manager(cx, &options.field_manager);
         let value = options.to_value("PatchOptions", &cx.query);
         let admission = self.admission_for(cx, scope, Operation::Update, options.dry_run, &value)?;
-        let patch = Patch::read(language, bytes, scope, &options, &manager, &cx.warnings)?;
+        let format = if language == Language::Apply { Format::Yaml } else { Format::Json };
+        let patch = heavy::run(body::weight(&bytes, format), || {
+            Patch::read(language, bytes.clone(), scope, &options, &manager, &cx.warnings)
+        });
+        let patch = patch.await?;
         let by_patch = |old: Option<&Value>| patch.patched(old);
         let by_apply = |old: Option<&Value>| patch.applied(old);
         let source = if language == Language::Apply { Source::Apply(&by_apply) } else { Source::Patch(&by_patch) };

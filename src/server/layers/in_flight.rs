@@ -10,6 +10,7 @@ use crate::{
     auth::user::MASTERS,
     server::{
         context::Exchange,
+        http::hold,
         respond,
         stack::{Layer, LayerFuture, Next},
     },
@@ -61,8 +62,9 @@ impl Layer for InFlight {
         gauge.inc();
         let running = Running(gauge);
         Box::pin(async move {
-            let response = next.run(cx).await;
-            drop((permit, running));
+            let mut response = next.run(cx).await;
+            // Upstream's handlers write the answer before they return: a client that takes nothing of it is in flight.
+            hold(&mut response, (permit, running));
             response
         })
     }

@@ -1,6 +1,7 @@
 //! One connection from accept to end: handshake, protocol, time-outs, GOAWAY, drain.
 
 use std::{
+    collections::HashMap,
     future::Future,
     io,
     net::SocketAddr,
@@ -18,6 +19,7 @@ use hyper_util::{
     rt::{TokioExecutor, TokioIo, TokioTimer},
     server::conn::auto,
 };
+use parking_lot::Mutex;
 use rustls::ServerConfig;
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf},
@@ -266,7 +268,14 @@ pub(super) struct Activity {
     requests: AtomicU64,
     /// An answer asks for the connection to end.
     pub close: Notify,
+    /// Short answers that are not wholly taken, by number, and when each last went on.
+    answers: Mutex<HashMap<u64, u64>>,
+    next_answer: AtomicU64,
 }
+
+/// A peer that takes nothing of a short answer for so long is gone or means harm (upstream cuts such requests off after
+/// `--request-timeout`, whose default this is).
+const STALLED: Duration = Duration::from_secs(60);
 
 enum Patience {
     Until(Instant),
@@ -285,6 +294,8 @@ impl Activity {
             head_since: AtomicU64::new(0),
             requests: AtomicU64::new(0),
             close: Notify::new(),
+            answers: Mutex::default(),
+            next_answer: AtomicU64::new(0),
         }
     }
 
@@ -303,6 +314,29 @@ impl Activity {
         self.open.fetch_sub(1, Ordering::Relaxed);
     }
 
+    /// A short answer is ready to be taken; gives its number.
+    pub fn answer_began(&self) -> u64 {
+        let id = self.next_answer.fetch_add(1, Ordering::Relaxed);
+        self.answers.lock().insert(id, self.now());
+        id
+    }
+
+    pub fn answer_went_on(&self, id: u64) {
+        if let Some(at) = self.answers.lock().get_mut(&id) {
+            *at = self.now();
+        }
+    }
+
+    pub fn answer_ended(&self, id: u64) {
+        self.answers.lock().remove(&id);
+    }
+
+    fn is_stalled(&self) -> bool {
+        let limit = u64::try_from(STALLED.as_millis()).unwrap_or(u64::MAX);
+        let now = self.now();
+        self.answers.lock().values().any(|at| now.saturating_sub(*at) >= limit)
+    }
+
     fn read(&self) {
         if self.open.load(Ordering::Relaxed) == 0 && self.head_since.load(Ordering::Relaxed) == 0 {
             self.head_since.store(self.now(), Ordering::Relaxed);
@@ -311,6 +345,9 @@ impl Activity {
 
     fn verdict(&self, header: Duration, idle: Duration, closing: bool) -> Patience {
         let (now, at) = (Instant::now(), |stamp: u64| self.began + Duration::from_millis(stamp.saturating_sub(1)));
+        if self.is_stalled() {
+            return Patience::Over;
+        }
         if self.open.load(Ordering::Relaxed) > 0 {
             return Patience::Until(now + header.min(idle));
         }

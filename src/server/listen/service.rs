@@ -26,7 +26,7 @@ use crate::{
     pki::VerdictCache,
     server::{
         current::Current,
-        http::{Body, BodyError, BodyStream, ConnInfo, Request, Response},
+        http::{Body, BodyError, BodyStream, ConnInfo, Held, Request, Response},
     },
 };
 
@@ -272,7 +272,16 @@ fn to_origin_form(parts: &mut http::request::Parts) {
 
 fn counted(response: warp::reply::Response, running: Running) -> Answer {
     let left = response.extensions().get::<Length>().map(|length| length.0);
-    response.map(|body| Counted { body, left, _running: running })
+    let mut response = response;
+    let held =
+        response.extensions_mut().remove::<Held>().map(|held| Short { id: running.0.answer_began(), _held: held });
+    response.map(|body| Counted { body, left, held, running })
+}
+
+/// An answer that is to be taken soon, and what its request holds meanwhile.
+struct Short {
+    id: u64,
+    _held: Held,
 }
 
 /// A request being answered, until dropped.
@@ -295,7 +304,17 @@ impl Drop for Running {
 pub(super) struct Counted<B> {
     body: B,
     left: Option<u64>,
-    _running: Running,
+    /// `None` for answers that may take as long as they like (watches).
+    held: Option<Short>,
+    running: Running,
+}
+
+impl<B> Drop for Counted<B> {
+    fn drop(&mut self) {
+        if let Some(short) = &self.held {
+            self.running.0.answer_ended(short.id);
+        }
+    }
 }
 
 impl<B: http_body::Body<Data = Bytes> + Unpin> http_body::Body for Counted<B> {
@@ -304,6 +323,9 @@ impl<B: http_body::Body<Data = Bytes> + Unpin> http_body::Body for Counted<B> {
 
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
         let polled = Pin::new(&mut self.body).poll_frame(cx);
+        if let Some(short) = &self.held {
+            self.running.0.answer_went_on(short.id);
+        }
         if let (Poll::Ready(Some(Ok(frame))), Some(left)) = (&polled, self.left)
             && let Some(data) = frame.data_ref()
         {
