@@ -151,7 +151,7 @@ fn an_object_is_shown_by_todays_schema_in_whichever_version_it_is_stored() {
     assert!(row.convert(&mut object, "", "example.com/v1").is_err());
 
     crd.set(&["spec", "conversion", "strategy"], "Webhook");
-    let row = make(&crd, 1, 10).unwrap().resource;
+    let row = make(&crd, 1, 10, &Pool::default()).unwrap().resource;
     let mut object = json!({"apiVersion": "example.com/v1", "kind": "Foo", "metadata": {"name": "x"}});
     row.convert(&mut object, "example.com/v1", "example.com/v1").unwrap();
     let error = row.convert(&mut object, "example.com/v1", "example.com/v2").unwrap_err();
