@@ -27,6 +27,15 @@ ratchet:
     tests/conformance/oracle check --start "target/debug/kenter run --controllers= --state-dir {state}/data" \
         --must-pass tests/conformance/must-pass.txt --update
 
+# Random operations against a model, and hostile clients, for longer than a test run has.
+properties seconds="600":
+    KENTER_PROPERTY_SECONDS={{seconds}} cargo test --no-default-features --test it -- --nocapture model:: hostile::
+
+# A fuzz target under libFuzzer, from seeds out of the recordings; needs a nightly compiler and cargo-fuzz.
+fuzz target="json" seconds="60":
+    cargo run --manifest-path fuzz/Cargo.toml --bin seed
+    cargo +nightly fuzz run {{target}} -- -max_total_time={{seconds}}
+
 # A daemon to play with, in ./demo.
 run:
     cargo run --release -- run --state-dir demo/state

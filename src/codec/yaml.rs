@@ -6,7 +6,7 @@ mod order;
 mod scalar;
 mod words;
 
-use crate::object::{Map, Value, print_float};
+use crate::object::{Map, Value, print_float, to_string};
 
 use scalar::Place;
 
@@ -22,6 +22,10 @@ pub fn to_vec(value: &Value) -> Vec<u8> {
     }
     writer.out.into_bytes()
 }
+
+/// What lies further in is written on one line, as JSON, which YAML takes as well: an item of two bytes would stand behind
+/// thousands of spaces.
+const DEEPEST_INDENT: usize = 128;
 
 /// Keys longer than this stand after a `?`.
 const LONGEST_SIMPLE_KEY: usize = 128;
@@ -82,8 +86,8 @@ impl Writer {
             self.item(indent, false);
             self.put(':');
             match value {
-                Value::Object(map) if !map.is_empty() => self.mapping(map, indent + 2),
-                Value::Array(items) if !items.is_empty() => self.sequence(items, indent + 2),
+                Value::Object(map) if !map.is_empty() && indent < DEEPEST_INDENT => self.mapping(map, indent + 2),
+                Value::Array(items) if !items.is_empty() && indent < DEEPEST_INDENT => self.sequence(items, indent + 2),
                 other => {
                     self.put(' ');
                     self.leaf(other, indent + 2);
@@ -95,11 +99,11 @@ impl Writer {
     /// What stands after a key of a mapping at this indentation.
     fn member(&mut self, value: &Value, indent: usize) {
         match value {
-            Value::Object(map) if !map.is_empty() => {
+            Value::Object(map) if !map.is_empty() && indent < DEEPEST_INDENT => {
                 self.newline(indent + 2);
                 self.mapping(map, indent + 2);
             }
-            Value::Array(items) if !items.is_empty() => {
+            Value::Array(items) if !items.is_empty() && indent < DEEPEST_INDENT => {
                 self.newline(indent);
                 self.sequence(items, indent);
             }
@@ -115,8 +119,8 @@ impl Writer {
             self.item(indent, at == 0);
             self.put_text("- ");
             match item {
-                Value::Object(map) if !map.is_empty() => self.mapping(map, indent + 2),
-                Value::Array(items) if !items.is_empty() => self.sequence(items, indent + 2),
+                Value::Object(map) if !map.is_empty() && indent < DEEPEST_INDENT => self.mapping(map, indent + 2),
+                Value::Array(items) if !items.is_empty() && indent < DEEPEST_INDENT => self.sequence(items, indent + 2),
                 other => self.leaf(other, indent + 2),
             }
         }
@@ -130,8 +134,7 @@ impl Writer {
             Value::Int(it) => self.put_text(&it.to_string()),
             Value::Float(it) => self.put_text(&float(*it)),
             Value::Str(text) => self.scalar(text, Place::Value { indent }),
-            Value::Array(_) => self.put_text("[]"),
-            Value::Object(_) => self.put_text("{}"),
+            Value::Array(_) | Value::Object(_) => self.put_text(&to_string(value)),
         }
     }
 }
@@ -213,6 +216,18 @@ mod tests {
             ("0.0001", "0.0001"),
         ] {
             assert_eq!(yaml(&format!("[{json}]")), format!("- {expected}\n"), "{json}");
+        }
+    }
+
+    #[test]
+    fn what_lies_deep_stands_on_one_line_and_reads_back() {
+        for (open, close) in [("[", "]"), ("{\"a\":", "}"), ("[{\"a b\":", "}]")] {
+            let inner = r#"[1,{"x":"l1\nl2","y":"no","z":[]},null]"#;
+            let value =
+                parse(format!("{}{inner}{}", open.repeat(200), close.repeat(200)).as_bytes()).expect("test JSON");
+            let text = String::from_utf8(to_vec(&value)).expect("text");
+            assert!(text.lines().all(|line| line.len() - line.trim_start().len() <= DEEPEST_INDENT + 2), "{text}");
+            assert_eq!(crate::object::yaml::parse(&text).expect("YAML").value, value, "{text}");
         }
     }
 

@@ -52,7 +52,11 @@ impl Order for ByRank {
     }
 }
 
+/// What lies deeper is not indented: an item of two bytes would stand behind thousands of spaces.
+const DEEPEST_INDENTED: usize = 64;
+
 fn write_value(out: &mut Vec<u8>, value: &Value, style: Style, level: usize, order: &impl Order) {
+    let style = if level < DEEPEST_INDENTED { style } else { Style::Compact };
     match value {
         Value::Null => out.extend_from_slice(b"null"),
         Value::Bool(true) => out.extend_from_slice(b"true"),

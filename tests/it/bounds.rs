@@ -162,6 +162,14 @@ fn nesting_as_deep_as_is_taken_is_stood_by_all_that_walks_over_it() {
             let _ = strategic_merge(builtin(), ty, revision, &patch);
         });
     }
+    within("many items far in", SECONDS, 768 * MIB, || {
+        let items = "1,".repeat(BODY / 2 - 1_000);
+        let value = parse(nested("[", items.trim_end_matches(','), "]", deepest).as_bytes()).expect("not too deep");
+        for format in [Format::Json, Format::Yaml] {
+            let bytes = codec::encode(format, &value, Style::Indented).expect("encoded");
+            assert!(bytes.len() < 100 * BODY, "{} MiB", bytes.len() / MIB);
+        }
+    });
     // A schema nests by itself: three levels for each of its own.
     let schema = nested("{\"type\":\"object\",\"properties\":{\"a\":", "{\"type\":\"string\"}", "}}", 490);
     let crd = format!("{{\"spec\":{{\"versions\":[{{\"schema\":{{\"openAPIV3Schema\":{schema}}}}}]}}}}");

@@ -11,7 +11,7 @@ use std::{
 use crate::support::bounds::{WORKER_STACK, cpu_time};
 
 #[path = "../../fuzz/src/lib.rs"]
-mod targets;
+pub mod targets;
 
 use targets::{
     TARGETS, Target,

@@ -14,6 +14,7 @@ mod failures;
 mod faults;
 mod fuzz;
 mod handover;
+mod hostile;
 mod model;
 mod noticed;
 mod packaging;

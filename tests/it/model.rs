@@ -20,12 +20,12 @@ use crate::support::{Answer, Client, Daemon, Setup, Watch};
 
 const FINALIZER: &str = "example.com/hold";
 
-fn seconds() -> Duration {
+pub fn seconds() -> Duration {
     let given = std::env::var("KENTER_PROPERTY_SECONDS").ok().and_then(|text| text.parse().ok());
     Duration::from_secs(given.unwrap_or(10))
 }
 
-fn seed() -> u64 {
+pub fn seed() -> u64 {
     let given = std::env::var("KENTER_PROPERTY_SEED").ok().and_then(|text| text.parse().ok());
     let now = || std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("after 1970");
     given.unwrap_or_else(|| now().as_nanos() as u64 >> 10)

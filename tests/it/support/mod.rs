@@ -302,7 +302,15 @@ impl Client {
     }
 
     pub async fn call(&self, method: &str, path: &str, kind: &str, body: Option<&Value>) -> Option<Answer> {
-        let response = self.send(method, path, kind, body.map(to_vec)).await?;
+        Self::whole(self.send(method, path, kind, body.map(to_vec)).await?).await
+    }
+
+    /// The same with any bytes for a body; none for none.
+    pub async fn call_with(&self, method: &str, path: &str, kind: &str, body: Vec<u8>) -> Option<Answer> {
+        Self::whole(self.send(method, path, kind, Some(body).filter(|body| !body.is_empty())).await?).await
+    }
+
+    async fn whole(response: http::Response<BodyStream>) -> Option<Answer> {
         let (parts, mut stream) = response.into_parts();
         let mut bytes = Vec::new();
         while let Some(piece) = stream.next().await {

@@ -48,13 +48,19 @@ async fn shown(port: u16) -> Option<CertificateDer<'static>> {
 
 /// A connection of HTTP/1.1 to be written by hand; `None` where there is none to be had.
 pub async fn connect(port: u16) -> Option<TlsStream<TcpStream>> {
+    connect_for(port, &[]).await
+}
+
+/// A connection for one of these protocols, as ALPN names them.
+pub async fn connect_for(port: u16, protocols: &[&str]) -> Option<TlsStream<TcpStream>> {
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    let config = ClientConfig::builder_with_provider(provider.clone())
+    let mut config = ClientConfig::builder_with_provider(provider.clone())
         .with_safe_default_protocol_versions()
         .expect("versions")
         .dangerous()
         .with_custom_certificate_verifier(Arc::new(Anything(provider)))
         .with_no_client_auth();
+    config.alpn_protocols = protocols.iter().map(|name| name.as_bytes().to_vec()).collect();
     let stream = TcpStream::connect(("127.0.0.1", port)).await.ok()?;
     let name = ServerName::try_from("localhost").expect("a name");
     tokio_rustls::TlsConnector::from(Arc::new(config)).connect(name, stream).await.ok()
