@@ -43,11 +43,25 @@ fn text(data: &[u8]) -> &str {
 /// A tree prints as text that reads as the same tree.
 fn prints_as_itself(value: &Value) {
     let printed = to_vec(value);
+    if has_negative_zero(value) {
+        // It reads as the integer 0, in Go as here.
+        assert!(parse(&printed).is_ok());
+        return;
+    }
     let again = parse(&printed);
     assert_eq!(again.as_ref().map(to_string), Ok(to_string(value)), "JSON changed by printing");
     let mut indented = Vec::new();
     write_json(&mut indented, value, Style::Indented);
     assert_eq!(parse(&indented), again, "JSON changed by indenting");
+}
+
+fn has_negative_zero(value: &Value) -> bool {
+    match value {
+        Value::Float(it) => *it == 0.0 && it.is_sign_negative(),
+        Value::Array(items) => items.iter().any(has_negative_zero),
+        Value::Object(map) => map.values().any(has_negative_zero),
+        _ => false,
+    }
 }
 
 pub fn json(data: &[u8]) {
@@ -62,7 +76,7 @@ pub fn json(data: &[u8]) {
             let yaml = String::from_utf8(yaml).expect("YAML is text");
             match yaml::parse(&yaml) {
                 // The writer is one of YAML 1.1, where these end a line; to the reader they are text.
-                _ if yaml.contains(['\u{85}', '\u{2028}', '\u{2029}']) => {}
+                _ if yaml.contains(['\u{85}', '\u{2028}', '\u{2029}']) || has_negative_zero(&value) => {}
                 Ok(back) => assert_eq!(to_string(&back.value), to_string(&value), "changed by YAML: {yaml}"),
                 // Text that says a number beyond all numbers is taken for one.
                 Err(error) if error.contains("non-finite float") => {}
@@ -157,10 +171,10 @@ pub fn apply(data: &[u8]) {
     let Ok(config) = parse(first) else { return };
     let Ok(Some(mut live)) = apply_config(table, ty, None, &config, &context("one", false)) else { return };
     prints_as_itself(&live);
-    // The same again changes nothing, unless a null in it became something else.
+    // The same again changes nothing, unless a null in it became something else or nothing in it is owned.
     match apply_config(table, ty, Some(&live), &config, &context("one", false)) {
         Ok(None) => {}
-        _ if to_string(&config).contains("null") => {}
+        _ if to_string(&config).contains("null") || live.at(&["metadata", "managedFields"]).is_none() => {}
         other => panic!("applied twice: {} then {:?}", to_string(&live), other.map(|it| it.as_ref().map(to_string))),
     }
     if let Ok(mut new) = parse(update)
@@ -264,7 +278,8 @@ pub fn selectors(data: &[u8]) {
     if let Ok(selector) = fields::Selector::parse(text) {
         let printed = selector.to_string();
         match fields::Selector::parse(&printed) {
-            Ok(again) => assert_eq!(again, selector),
+            // Terms are in the order of their text, in which `==` may have stood.
+            Ok(again) => assert_eq!(fields::Selector::parse(&again.to_string()).as_ref(), Ok(&again)),
             Err(error) => panic!("{text:?} prints as {printed:?}: {}", error.0),
         }
         selector.matches(|_| "");
