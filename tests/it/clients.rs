@@ -104,7 +104,8 @@ async fn run(mut command: tokio::process::Command) -> (bool, String, String) {
 #[tokio::test(flavor = "multi_thread")]
 async fn client_go_misses_nothing_while_the_configuration_changes() {
     let Some(mut command) = program("go").await else { return };
-    let daemon = Setup::new().start().await;
+    // Dynamic clients that may ask for CBOR prefer it.
+    let daemon = Setup::new().flags(&["--feature-gates=CBORServingAndStorage=true"]).start().await;
     command.arg("-server").arg(format!("https://127.0.0.1:{}", daemon.port)).arg("-token").arg(ADMIN);
     command.arg("-ca").arg(daemon.path("state/pki/ca.crt")).arg("-load").arg(format!("{}ms", LOAD.as_millis()));
     command.env("KUBE_FEATURE_ClientsAllowCBOR", "true");
