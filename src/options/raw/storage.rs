@@ -15,7 +15,8 @@ pub struct Storage {
     /// `store.db.moved`. kenter's own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<OwnPath>,
-    /// Disk space held back beside the database, given up when the disk is full so that compaction can make room.
+    /// Disk space held back beside the database, given up when the disk is full so that compaction can make room. Of a
+    /// small disk never more than half of what the store could have is held back.
     ///
     /// Unit: size. Range: 0 to 1GiB. Default: 32MiB. Class: reopen. kenter's own.
     #[serde(skip_serializing_if = "Option::is_none")]

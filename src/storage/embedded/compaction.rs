@@ -48,6 +48,11 @@ impl Compaction {
         self.waiting.push((revision, reply));
     }
 
+    /// Room is needed: everything up to `revision` is forgotten at once, without regard to the retention.
+    pub fn hurry(&mut self, revision: Revision) {
+        self.target = self.target.max(revision);
+    }
+
     /// Notes the time and moves the target; call at [`Compaction::next`] or at any other time.
     pub fn tick(&mut self, now: Instant, current: Revision) {
         while let Some((when, revision)) = self.notes.front() {

@@ -83,17 +83,22 @@ fn holder(file: &mut File) -> Option<u32> {
 /// Space kept back: given up when the disk is full, so that deletions and compaction can still be written.
 pub(super) struct Reserve {
     path: PathBuf,
+    /// What is wanted.
     bytes: u64,
-    held: bool,
+    /// What is kept back; less where the disk has no room for all.
+    held: u64,
 }
 
 impl Reserve {
     /// `bytes` 0 keeps nothing back.
     pub fn new(dir: &Path, bytes: u64) -> Self {
-        Self { path: dir.join(RESERVE), bytes, held: false }
+        let path = dir.join(RESERVE);
+        let held = fs::metadata(&path).map_or(0, |meta| meta.len());
+        Self { path, bytes, held }
     }
 
-    pub fn held(&self) -> bool {
+    /// Bytes that are kept back now.
+    pub fn held(&self) -> u64 {
         self.held
     }
 
@@ -104,29 +109,24 @@ impl Reserve {
     /// Changes how much is kept back; [`Reserve::take`] makes it so.
     pub fn resize(&mut self, bytes: u64) {
         self.bytes = bytes;
-        self.held = false;
     }
 
-    /// Takes the space if it is there to be taken. Everything or nothing.
-    pub fn take(&mut self) -> io::Result<()> {
-        if self.bytes == 0 {
+    /// Keeps `bytes` back, if they are there to be taken; otherwise as much as before.
+    pub fn take(&mut self, bytes: u64) -> io::Result<()> {
+        if bytes == 0 {
             return self.give_up();
         }
-        if fs::metadata(&self.path).is_ok_and(|meta| meta.len() == self.bytes) {
-            self.held = true;
-            return Ok(());
+        let file = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(&self.path)?;
+        let taken = if self.held < bytes { system::allocate(&file, bytes) } else { file.set_len(bytes) };
+        match &taken {
+            Ok(()) => self.held = bytes,
+            Err(_) => file.set_len(self.held)?,
         }
-        let file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&self.path)?;
-        let taken = system::allocate(&file, self.bytes);
-        if taken.is_err() {
-            let _ = fs::remove_file(&self.path);
-        }
-        self.held = taken.is_ok();
         taken
     }
 
     pub fn give_up(&mut self) -> io::Result<()> {
-        self.held = false;
+        self.held = 0;
         match fs::remove_file(&self.path) {
             Err(e) if e.kind() != io::ErrorKind::NotFound => Err(e),
             _ => Ok(()),

@@ -2,19 +2,24 @@
 //!
 //! When a write finds no room, the reserve is given up, so that deletions and compaction can still be written;
 //! other writes are refused without trying. The WAL is kept smaller than the reserve ([`Room::wal_limit`]), so
-//! that the space given up is always enough to move the WAL into the file and start it anew. All that ends by itself: when the reserve can be taken again with some
-//! room beside it, or when compaction has freed a good part of the file for reuse.
+//! that the space given up is always enough to move the WAL into the file and start it anew.
+//!
+//! All that ends by itself. What is deleted while the disk is full is compacted at once, free pages are given back to
+//! the disk, the WAL is emptied; writes go on when the reserve can be taken again with some room beside it, or when a
+//! good part of the file is free for reuse. In that case as much is kept back as leaves the WAL room to grow, and more
+//! when there is more. Of a small disk never more than half is kept back, or it could never be taken again.
 
 use std::{
-    path::Path,
+    fs,
+    path::{Path, PathBuf},
     time::{Duration, Instant},
 };
 
-use tracing::{info, warn};
+use tracing::{debug, info, warn};
 
 use super::{
     guard::Reserve,
-    store::{PAGE_SIZE, Pages, Store},
+    store::{self, PAGE_SIZE, Pages, Store},
 };
 use crate::storage::StorageError;
 
@@ -27,10 +32,13 @@ const WARN_AGAIN: Duration = Duration::from_secs(600);
 
 pub(super) struct Room {
     reserve: Reserve,
+    dir: PathBuf,
     /// Why puts are refused.
     full: Option<String>,
     /// As last measured.
     pages: Pages,
+    /// How much should be kept back, as last measured.
+    goal: u64,
     /// Free pages when the disk was found full.
     free_then: u64,
     next: Instant,
@@ -41,8 +49,10 @@ impl Room {
     pub fn new(dir: &Path, reserve_bytes: u64) -> Self {
         let mut room = Self {
             reserve: Reserve::new(dir, reserve_bytes),
+            dir: dir.to_owned(),
             full: None,
             pages: Pages::default(),
+            goal: 0,
             free_then: 0,
             next: Instant::now(),
             warned: None,
@@ -69,7 +79,7 @@ impl Room {
         let free = self.reserve.free_bytes().unwrap_or(0);
         let text = format!("the disk of {} is full ({free} bytes free): {why}", store.path().display());
         if self.full.is_none() {
-            warn!(reserve = self.reserve.bytes(), "{text}; giving up the reserve, refusing writes except deletions");
+            warn!(reserve = self.reserve.held(), "{text}; giving up the reserve, refusing writes except deletions");
         }
         self.full = Some(text);
         self.free_then = self.pages.free;
@@ -81,7 +91,10 @@ impl Room {
     }
 
     /// Only where it fits: a checkpoint that fails half-way would have eaten the reserve for nothing.
-    fn empty_wal(&self, store: &Store) {
+    pub fn empty_wal(&self, store: &Store) {
+        if self.size_of(&store::companion(store.path(), "-wal")) == 0 {
+            return;
+        }
         let room = self.reserve.free_bytes().unwrap_or(0);
         let emptied = store.growth().and_then(|growth| {
             let fits = growth + MARGIN <= room;
@@ -89,8 +102,8 @@ impl Room {
         });
         match emptied {
             Ok(true) => {}
-            Ok(false) => info!(room, "there is no room to empty the WAL"),
-            Err(trouble) => info!("cannot empty the WAL of a full disk: {trouble}"),
+            Ok(false) => debug!(room, "there is no room to empty the WAL"),
+            Err(trouble) => debug!("cannot empty the WAL of a full disk: {trouble}"),
         }
     }
 
@@ -98,7 +111,7 @@ impl Room {
     pub fn wal_limit(&self) -> u64 {
         match self.reserve.bytes() {
             0 => u64::MAX,
-            bytes => bytes / 4 * 3,
+            _ => self.reserve.held() / 4 * 3,
         }
     }
 
@@ -109,7 +122,7 @@ impl Room {
 
     /// Before a store is opened on a disk that may be full: recovery needs some room.
     pub fn make_way(&mut self) {
-        if self.reserve.held() && self.is_exhausted() {
+        if self.reserve.held() > 0 && self.is_exhausted() {
             let _ = self.reserve.give_up();
             self.full = Some("the disk was full when the store was opened again".to_owned());
         }
@@ -123,19 +136,23 @@ impl Room {
     /// Looks whether there is room again; call it at [`Room::next_attempt`].
     pub fn recover(&mut self) {
         self.next = Instant::now() + if self.full.is_some() { RETRY_FULL } else { RETRY_RESERVE };
-        let reserved = self.take_reserve();
-        let free = self.reserve.free_bytes().unwrap_or(0);
         if self.full.is_none() {
+            self.take_reserve();
             return;
         }
-        if reserved && free < MARGIN {
-            let _ = self.reserve.give_up();
-        }
+        let free = self.reserve.free_bytes().unwrap_or(0);
         let reusable = self.pages.free.saturating_sub(self.free_then) * PAGE_SIZE;
-        if (reserved && free >= MARGIN) || reusable >= (self.reserve.bytes() / 4).max(MARGIN) {
-            info!(free, reusable, "there is room again; writes go on");
+        let goal = self.measure_goal();
+        if self.reserve.held() + free >= goal + MARGIN || reusable >= (goal / 4).max(MARGIN) {
+            self.take_reserve();
+            info!(free, reusable, reserve = self.reserve.held(), "there is room again; writes go on");
             self.full = None;
         }
+    }
+
+    /// Free pages are being given back to the disk: it is worth looking soon.
+    pub fn look_soon(&mut self) {
+        self.next = self.next.min(Instant::now() + RETRY_FULL);
     }
 
     pub fn resize(&mut self, bytes: u64) {
@@ -152,6 +169,7 @@ impl Room {
         let bytes = self.reserve.bytes();
         let _ = self.reserve.give_up();
         self.reserve = Reserve::new(dir, bytes);
+        self.dir = dir.to_owned();
         self.full = None;
         self.take_reserve();
     }
@@ -168,20 +186,32 @@ impl Room {
         }
     }
 
-    fn is_reserved(&self) -> bool {
-        self.reserve.held() || self.reserve.bytes() == 0
+    /// Whether as much is kept back as should be.
+    pub fn is_reserved(&self) -> bool {
+        self.reserve.held() >= self.goal
     }
 
-    fn take_reserve(&mut self) -> bool {
-        match self.reserve.take() {
-            Ok(()) => true,
-            Err(e) => {
-                if self.full.is_none() {
-                    warn!(bytes = self.reserve.bytes(), "cannot keep space back for a full disk: {e}");
-                    self.next = Instant::now() + RETRY_RESERVE;
-                }
-                false
-            }
+    /// How much to keep back: what is asked for, but not more than half of what the store could ever have here.
+    fn measure_goal(&mut self) -> u64 {
+        let file = self.dir.join(store::FILE);
+        let files = self.size_of(&file) + self.size_of(&store::companion(&file, "-wal"));
+        let all = files + self.reserve.held() + self.reserve.free_bytes().unwrap_or(0);
+        self.goal = self.reserve.bytes().min(all / 2);
+        self.goal
+    }
+
+    fn size_of(&self, path: &Path) -> u64 {
+        fs::metadata(path).map_or(0, |meta| meta.len())
+    }
+
+    /// Keeps back what should be; where that would fill the disk, half of what is left.
+    fn take_reserve(&mut self) {
+        let goal = self.measure_goal();
+        let room = self.reserve.held() + self.reserve.free_bytes().unwrap_or(0);
+        let bytes = if room >= goal + MARGIN { goal } else { goal.min(room / 2).max(self.reserve.held().min(goal)) };
+        if let Err(e) = self.reserve.take(bytes) {
+            warn!(bytes, "cannot keep space back for a full disk: {e}");
+            self.next = Instant::now() + RETRY_RESERVE;
         }
     }
 }

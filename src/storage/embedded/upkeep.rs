@@ -13,6 +13,8 @@ use crate::storage::{Expect, Op, Revision, Write};
 
 /// Free pages are given back only in a file of some size: below, keeping them costs nothing.
 const SHRINK_PAGES: u64 = 4096;
+/// Free pages that are worth a commit while the reserve is not whole.
+const SHRINK_FOR_RESERVE: u64 = 64;
 /// Keys deleted in one commit because their time has come.
 const EXPIRE: usize = 64;
 
@@ -87,7 +89,9 @@ impl Writer {
             return true;
         }
         let pages = self.room.pages();
-        if pages.total > SHRINK_PAGES && pages.free > pages.total / 2 {
+        let much = pages.total > SHRINK_PAGES && pages.free > pages.total / 2;
+        // What the reserve lacks is worth more on the disk than in the file.
+        if much || (pages.free >= SHRINK_FOR_RESERVE && !self.room.is_reserved()) {
             self.shrink();
             return true;
         }
@@ -122,6 +126,7 @@ impl Writer {
         }
         self.dirty += 200 * 4096;
         self.measure();
+        self.room.look_soon();
         if self.room.pages().free >= before {
             self.pause = Some(Instant::now() + Duration::from_secs(1));
         }
@@ -155,7 +160,13 @@ impl Writer {
     pub(super) fn recover_room(&mut self) {
         if self.room.next_attempt().is_some_and(|at| at <= Instant::now()) {
             self.measure();
+            if let State::Open(store) = &self.state
+                && !self.room.is_reserved()
+            {
+                self.room.empty_wal(store);
+            }
             self.room.recover();
+            self.limit_wal();
         }
     }
 }

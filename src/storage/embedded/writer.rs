@@ -210,6 +210,10 @@ impl Writer {
                 return refuse(requests, &why);
             }
             self.publish(&batch.rows);
+            if self.room.refusal().is_some() {
+                // What was deleted makes room only once it is forgotten.
+                self.compaction.hurry(self.current);
+            }
         }
         for (request, outcome) in requests.into_iter().zip(batch.outcomes) {
             if let Some(reply) = request.reply {

@@ -130,6 +130,44 @@ async fn deletions_and_compaction_make_room_on_a_full_file_system() {
     assert_eq!(contents(&store).await.len(), 1);
 }
 
+/// Deletes everything and nothing else; nobody asks for compaction and the retention is the default.
+async fn delete_all(store: &Arc<Embedded>, acknowledged: &[(String, Revision)]) {
+    let storage = as_storage(store);
+    for (key, revision) in acknowledged {
+        suite::within(suite::delete(&storage, key, *revision)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_small_disk_that_was_full_serves_writes_and_has_its_reserve_again_once_everything_is_deleted() {
+    let Some(disk) = Tmpfs::new(48) else { return };
+    let dir = disk.0.path().join("data");
+    let options = EmbeddedOptions { retention: Duration::from_secs(300), ..EmbeddedOptions::new(&dir) };
+    let reserve = EmbeddedOptions::new(&dir).reserve_bytes.min(48 << 19);
+    let store = Embedded::open(options).expect("opens");
+    for _ in 0..3 {
+        let acknowledged = fill_up(&store).await;
+        assert!(acknowledged.len() > 50, "{} values fitted", acknowledged.len());
+        delete_all(&store, &acknowledged).await;
+        let next = until_committed(&store, "/registry/next", &big(1)).await;
+        assert_eq!(store.health().await, Ok(()));
+        wait_for(|| std::fs::metadata(dir.join("reserve")).is_ok_and(|meta| meta.len() + (1 << 20) >= reserve)).await;
+        delete_all(&store, &[("/registry/next".to_owned(), next)]).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_disk_smaller_than_the_reserve_recovers_too() {
+    let Some(disk) = Tmpfs::new(20) else { return };
+    let dir = disk.0.path().join("data");
+    let store = Embedded::open(EmbeddedOptions::new(&dir)).expect("opens");
+    let held = std::fs::metadata(dir.join("reserve")).expect("a part of it is kept").len();
+    assert!((8 << 20..=10 << 20).contains(&held), "{held}");
+    let acknowledged = fill_up(&store).await;
+    delete_all(&store, &acknowledged).await;
+    until_committed(&store, "/registry/next", &big(1)).await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_store_in_trouble_does_not_spin() {
     let dirs = [tempfile::tempdir().expect("a directory"), tempfile::tempdir().expect("a directory")];
@@ -137,8 +175,9 @@ async fn a_store_in_trouble_does_not_spin() {
     inspect(&full, |writer| writer.with_store(|store| store.limit_pages(100)).expect("open").expect("limited")).await;
     let why = write_until_full(&full, &mut Vec::new()).await;
     assert!(matches!(why, StorageError::Full(_)), "{why}");
-    let greedy = EmbeddedOptions { reserve_bytes: 1 << 60, ..options(dirs[1].path()) };
-    let unreserved = Embedded::open(greedy).expect("a reserve that cannot be had is no reason not to start");
+    std::fs::create_dir(dirs[1].path().join("reserve")).expect("something is in the way of the reserve");
+    let reserved = EmbeddedOptions { reserve_bytes: 1 << 20, ..options(dirs[1].path()) };
+    let unreserved = Embedded::open(reserved).expect("a reserve that cannot be had is no reason not to start");
 
     // A key that lives for a second is the clock.
     let op = Op::Put { value: "x".into(), ttl: Some(Duration::from_secs(1)) };
