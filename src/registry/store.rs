@@ -242,20 +242,20 @@ impl Store {
     }
 
     /// Stores a new object. `new` is in the version of the write, decoded, defaulted, admitted by the mutating plugins.
-    pub async fn create(&self, mut new: Value, write: WriteContext<'_>, admit: &dyn Admit) -> Result<Stored, ApiError> {
+    pub async fn create(&self, new: Value, write: WriteContext<'_>, admit: &dyn Admit) -> Result<Stored, ApiError> {
         let generated = Meta::of(&new).name().is_empty() && !new.str_at(&["metadata", "generateName"]).is_empty();
-        let template = generated.then(|| new.clone());
-        for attempt in 1.. {
-            match self.create_once(new, &write, admit).await {
-                Err(error) if error.reason == Reason::AlreadyExists => match &template {
-                    Some(template) if attempt < MAX_NAME_ATTEMPTS => new = template.clone(),
-                    Some(_) => return Err(exhausted(error)),
-                    None => return Err(error),
-                },
+        if !generated {
+            return self.create_once(new, &write, admit).await;
+        }
+        let taken = |error: &ApiError| error.reason == Reason::AlreadyExists;
+        for _ in 1..MAX_NAME_ATTEMPTS {
+            match self.create_once(new.clone(), &write, admit).await {
+                Err(error) if taken(&error) => {}
                 other => return other,
             }
         }
-        unreachable!("the loop ends by returning")
+        let last = self.create_once(new, &write, admit).await;
+        last.map_err(|error| if taken(&error) { exhausted(error) } else { error })
     }
 
     async fn create_once(
