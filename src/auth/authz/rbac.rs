@@ -6,7 +6,13 @@
 //! changed, by the first request that needs it: only the namespace asked for, and only what changed is read again.
 //! A request takes shared pointers and matches rules with no lock held.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
 
 use arc_swap::ArcSwapOption;
 use parking_lot::RwLock;
@@ -22,12 +28,17 @@ pub const GROUP: &str = "rbac.authorization.k8s.io";
 /// Indexes of namespaces that are kept; beyond it, those that are out of date go first.
 const MAX_NAMESPACES: usize = 16_384;
 
+/// Places of roles that are kept before those nobody is bound to are looked for.
+const FEW_ROLES: usize = 1024;
+
 /// Mode `RBAC`.
 pub struct Rbac {
     reader: Arc<dyn ObjectReader>,
     cluster: ArcSwapOption<Bindings>,
     namespaces: RwLock<HashMap<Box<str>, Arc<Bindings>>>,
     roles: RwLock<HashMap<RoleKey, Arc<Role>>>,
+    /// So many roles are cause to look for those that can be forgotten: twice what was left last time.
+    many_roles: AtomicUsize,
 }
 
 /// Whose role it is: `None` for cluster roles.
@@ -129,7 +140,13 @@ impl Binding {
 
 impl Rbac {
     pub fn new(reader: Arc<dyn ObjectReader>) -> Self {
-        Self { reader, cluster: ArcSwapOption::empty(), namespaces: RwLock::default(), roles: RwLock::default() }
+        Self {
+            reader,
+            cluster: ArcSwapOption::empty(),
+            namespaces: RwLock::default(),
+            roles: RwLock::default(),
+            many_roles: FEW_ROLES.into(),
+        }
     }
 
     /// Calls `visit` with each rule that applies to the user in the namespace (`""`: the cluster scope alone) and
@@ -288,12 +305,26 @@ impl Rbac {
         if let Some(role) = self.roles.read().get(&key) {
             return role.clone();
         }
+        if self.roles.read().len() >= self.many_roles.load(Ordering::Relaxed) {
+            self.forget_stale_namespaces();
+            let left = self.forget_unused_roles();
+            self.many_roles.store(FEW_ROLES.max(2 * left), Ordering::Relaxed);
+        }
         let make = || Arc::new(Role { key: key.clone(), current: ArcSwapOption::empty() });
         self.roles.write().entry(key.clone()).or_insert_with(make).clone()
     }
 
-    fn forget_unused_roles(&self) {
-        self.roles.write().retain(|_, role| Arc::strong_count(role) > 1);
+    /// Returns how many are left.
+    fn forget_unused_roles(&self) -> usize {
+        let mut roles = self.roles.write();
+        roles.retain(|_, role| Arc::strong_count(role) > 1);
+        roles.len()
+    }
+
+    /// Indexes that are out of date hold the roles of bindings that may be gone; who still needs one makes it anew.
+    fn forget_stale_namespaces(&self) {
+        let version = self.reader.version(GROUP, "rolebindings");
+        self.namespaces.write().retain(|_, bindings| bindings.version == version);
     }
 
     /// Every rule the user has in the namespace and the errors met while finding them; what escalation checks
@@ -497,6 +528,22 @@ mod tests {
             decide(&rbac, &pods(&user, "get", ""));
         }
         assert!(rbac.roles.read().len() <= 2);
+    }
+
+    #[test]
+    fn roles_of_namespaces_that_are_gone_are_forgotten_though_no_cluster_binding_changes() {
+        let objects = Arc::new(Objects::default());
+        let rbac = Rbac::new(objects.clone());
+        let user = UserInfo::named("u");
+        for n in 0..3 * FEW_ROLES {
+            let namespace = format!("n{n}");
+            let subjects = json!([{"kind": "User", "name": "u"}]);
+            objects.put(GROUP, "rolebindings", binding(&namespace, "b", ("Role", "r"), subjects));
+            decide(&rbac, &pods(&user, "get", &namespace));
+            objects.delete(GROUP, "rolebindings", &namespace, "b");
+        }
+        assert!(rbac.roles.read().len() <= FEW_ROLES, "{}", rbac.roles.read().len());
+        assert!(rbac.namespaces.read().len() <= FEW_ROLES);
     }
 
     #[test]
