@@ -100,11 +100,7 @@ impl NodeStreams {
         let mut request = HttpRequest::builder().method(cx.parts.method.clone()).uri(path);
         if let Some(headers) = request.headers_mut() {
             *headers = forwarded(&cx.parts.headers);
-            for name in [header::CONNECTION, header::UPGRADE] {
-                if let Some(value) = cx.parts.headers.get(&name) {
-                    headers.insert(name, value.clone());
-                }
-            }
+            ask_for_upgrade(headers, &cx.parts.headers);
         }
         let request = request.body(Body::Empty).map_err(|error| ApiError::bad_request(error.to_string()))?;
         let answer = self.dialer.upgrade(&node.addresses, node.port, request).await.map_err(dial_failed)?;
@@ -160,6 +156,14 @@ fn forwarded(headers: &HeaderMap) -> HeaderMap {
         .filter(|(name, _)| !HOP.contains(&name.as_str()))
         .map(|(name, value)| (name.clone(), value.clone()))
         .collect()
+}
+
+/// Asks the next server for what the client asked for. Whatever else its `Connection` headers said was for us.
+fn ask_for_upgrade(headers: &mut HeaderMap, asked: &HeaderMap) {
+    headers.insert(header::CONNECTION, HeaderValue::from_static("Upgrade"));
+    for protocol in asked.get_all(header::UPGRADE) {
+        headers.append(header::UPGRADE, protocol.clone());
+    }
 }
 
 fn dial_failed(error: DialError) -> ApiError {

@@ -3,6 +3,10 @@
 
 use std::{net::SocketAddr, pin::Pin, sync::Arc};
 
+use ::http::{
+    HeaderMap,
+    header::{CONNECTION, UPGRADE},
+};
 use bytes::Bytes;
 use futures_util::Stream;
 use rustls_pki_types::CertificateDer;
@@ -57,9 +61,24 @@ pub struct Request {
     pub parts: ::http::request::Parts,
     pub body: BodyStream,
     pub conn: Arc<ConnInfo>,
-    /// Present where the client asked for an upgrade (HTTP/1.1 `Upgrade`). The connection becomes the upgraded
+    /// Present where the client asked for an upgrade ([`is_upgrade_request`], HTTP/1.1 only). The connection becomes the upgraded
     /// stream once a 101 has been answered.
     pub upgrade: Option<hyper::upgrade::OnUpgrade>,
+}
+
+/// Whether the client asks for the connection to become something else: any `Connection` header that speaks of it
+/// (apimachinery `pkg/util/httpstream` IsUpgradeRequest).
+pub fn is_upgrade_request(headers: &HeaderMap) -> bool {
+    headers
+        .get_all(CONNECTION)
+        .iter()
+        .any(|value| value.as_bytes().to_ascii_lowercase().windows(7).any(|it| it == b"upgrade"))
+}
+
+/// Whether it is to become a websocket (IsWebSocketRequest).
+pub fn is_websocket_request(headers: &HeaderMap) -> bool {
+    headers.get(UPGRADE).is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"websocket"))
+        && is_upgrade_request(headers)
 }
 
 /// An answer's body. Watches and large lists are streams, everything else is whole.

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use http::{
     HeaderMap, HeaderValue,
-    header::{AUTHORIZATION, CONNECTION, SEC_WEBSOCKET_PROTOCOL, UPGRADE},
+    header::{AUTHORIZATION, SEC_WEBSOCKET_PROTOCOL},
 };
 
 use super::{Attempt, Outcome, TokenAuthenticator};
-use crate::auth::authz::aggregate;
+use crate::{auth::authz::aggregate, server::http::is_websocket_request};
 
 pub(super) const INVALID: &str = "invalid bearer token";
 const EXTRA_SPACE: &str =
@@ -62,7 +62,7 @@ pub(super) async fn from_websocket(
     authenticators: &[Arc<dyn TokenAuthenticator>],
     attempt: &mut Attempt<'_>,
 ) -> Outcome {
-    if !is_websocket(attempt.headers) {
+    if !is_websocket_request(attempt.headers) {
         return Ok(None);
     }
     let Some((token, others)) = protocol_token(attempt.headers)? else { return Ok(None) };
@@ -71,14 +71,6 @@ pub(super) async fn from_websocket(
         attempt.headers.insert(SEC_WEBSOCKET_PROTOCOL, others);
     }
     outcome
-}
-
-fn is_websocket(headers: &HeaderMap) -> bool {
-    let says = |value: &HeaderValue, word: &str| {
-        value.to_str().is_ok_and(|text| text.split(',').any(|it| it.trim().eq_ignore_ascii_case(word)))
-    };
-    headers.get(CONNECTION).is_some_and(|value| says(value, "upgrade"))
-        && headers.get(UPGRADE).is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"websocket"))
 }
 
 /// The token among the subprotocols and the list of the others, of which there has to be one: the server must not

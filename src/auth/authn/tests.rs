@@ -155,6 +155,19 @@ fn a_websocket_brings_its_token_as_one_of_several_subprotocols() {
 }
 
 #[test]
+fn a_websocket_is_known_by_any_of_its_connection_headers() {
+    let authn = with_tokens(Config::default());
+    let mut request = parts(&[
+        ("connection", "close"),
+        ("upgrade", "websocket"),
+        ("sec-websocket-protocol", "base64url.bearer.authorization.k8s.io.YQ, x"),
+    ]);
+    request.headers.append("connection", "UPGRADE".parse().unwrap());
+    let result = authn.authenticate(&mut request, &conn(vec![])).now_or_never().unwrap();
+    assert_eq!(name(result), Ok("alice".to_owned()));
+}
+
+#[test]
 fn a_certificate_names_user_groups_uid_and_itself() {
     let ca = ca("clients");
     let authn = with_tokens(Config { client_ca: Some(ca.bundle.clone()), ..Config::default() });

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use ::http::Request as HttpRequest;
 
-use super::{super::dialer::Authority, NodeStreams, dial_failed, forwarded, joined, unsniffed};
+use super::{super::dialer::Authority, NodeStreams, ask_for_upgrade, dial_failed, forwarded, joined, unsniffed};
 use crate::{
     api::ApiError,
     object::Value,
@@ -48,11 +48,7 @@ impl NodeStreams {
         let mut request = request.body(body).map_err(|error| ApiError::bad_request(error.to_string()))?;
         let client = if destination.tls { &self.tls } else { &self.plain };
         if let Some(front) = upgrade {
-            for name in [::http::header::CONNECTION, ::http::header::UPGRADE] {
-                if let Some(value) = cx.parts.headers.get(&name) {
-                    request.headers_mut().insert(name, value.clone());
-                }
-            }
+            ask_for_upgrade(request.headers_mut(), &cx.parts.headers);
             let answer = client.upgrade(&destination.authority, request).await.map_err(failed)?;
             return Ok(joined(answer, front));
         }

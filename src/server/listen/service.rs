@@ -26,7 +26,7 @@ use crate::{
     pki::VerdictCache,
     server::{
         current::Current,
-        http::{Body, BodyError, BodyStream, ConnInfo, Held, Request, Response},
+        http::{Body, BodyError, BodyStream, ConnInfo, Held, Request, Response, is_upgrade_request},
     },
 };
 
@@ -233,7 +233,7 @@ impl hyper::service::Service<http::Request<Incoming>> for Connection {
     fn call(&self, request: http::Request<Incoming>) -> Self::Future {
         let running = Running::new(self.activity.clone());
         let (mut parts, body) = request.into_parts();
-        let upgrade = parts.extensions.remove::<OnUpgrade>();
+        let upgrade = parts.extensions.remove::<OnUpgrade>().filter(|_| is_upgrade_request(&parts.headers));
         let http2 = parts.version == http::Version::HTTP_2;
         to_origin_form(&mut parts);
         let head = Head {
