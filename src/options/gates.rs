@@ -53,6 +53,11 @@ pub struct Outcome {
     pub without_effect: Vec<String>,
 }
 
+/// Every gate's name.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    GATES.iter().map(|gate| gate.name)
+}
+
 /// Applies settings to the defaults, as component-base featuregate/feature_gate.go: AllAlpha and AllBeta move the
 /// gates of their stage that are not set themselves.
 pub fn resolve(settings: &BTreeMap<String, bool>) -> Outcome {

@@ -16,7 +16,8 @@ use figment::{
 use toml::de::{DeTable, DeValue};
 
 use super::{
-    problem::{KeyPath, Origin, Problem, nearest},
+    flags,
+    problem::{KeyPath, Origin, Problem, Warning, nearest},
     schema,
 };
 
@@ -181,11 +182,25 @@ impl<'a> Lines<'a> {
 /// The prefix of variables that are configuration.
 const PREFIX: &str = "KENTER_";
 
-/// Reads `KENTER_SECTION__KEY` variables; names without `__` are none of ours.
-pub fn environment(variables: &BTreeMap<String, String>, base: &Path, problems: &mut Vec<Problem>) -> Layer {
+/// Reads `KENTER_SECTION__KEY` variables. Names without `__` are none of ours (a cluster with a Service called kenter
+/// sets `KENTER_PORT` and more); those that come very near an option get a warning.
+pub fn environment(
+    variables: &BTreeMap<String, String>,
+    base: &Path,
+    problems: &mut Vec<Problem>,
+    warnings: &mut Vec<Warning>,
+) -> Layer {
     let mut layer = Layer { base: base.to_owned(), ..Layer::default() };
     for (name, text) in variables {
-        let Some(rest) = name.strip_prefix(PREFIX).filter(|rest| rest.contains("__")) else { continue };
+        let Some(rest) = name.strip_prefix(PREFIX) else { continue };
+        if !rest.contains("__") {
+            let meant = meant_by(rest);
+            if !meant.is_empty() {
+                let text = format!("this variable has no effect: did you mean {}?", meant.join(" or "));
+                warnings.push(Warning { key: KeyPath::default(), origin: Origin::Variable(name.clone()), text });
+            }
+            continue;
+        }
         let (key, node) = locate(rest);
         let origin = Origin::Variable(name.clone());
         let Some(node) = node else {
@@ -224,7 +239,27 @@ fn locate(name: &str) -> (KeyPath, Option<&'static serde_json::Value>) {
 
 /// Whether the key is one that the flag table alone knows, which the loader judges.
 fn is_known_elsewhere(key: &KeyPath) -> bool {
-    matches!(key.0.as_slice(), [section, key] if super::flags::find_by_key(section, key).is_some())
+    matches!(key.0.as_slice(), [section, key] if flags::find_by_key(section, key).is_some())
+}
+
+/// The variables of options whose name, with or without its section, is written with single underscores.
+fn meant_by(rest: &str) -> Vec<String> {
+    let rest = rest.to_lowercase();
+    let mut meant = BTreeSet::new();
+    let mut compare = |section: &str, key: &str| {
+        if rest == key || rest.strip_prefix(section).and_then(|rest| rest.strip_prefix('_')) == Some(key) {
+            meant.insert(format!("{PREFIX}{}__{}", section.to_uppercase(), key.to_uppercase()));
+        }
+    };
+    for (section, node) in schema::properties(schema::root()).into_iter().flatten() {
+        schema::properties(node).into_iter().flatten().for_each(|(key, _)| compare(section, key));
+    }
+    for flag in flags::all() {
+        if let Some((section, key)) = flag.key().split_once('.') {
+            compare(section, key);
+        }
+    }
+    meant.into_iter().collect()
 }
 
 fn nearest_variable(rest: &str) -> Option<String> {
@@ -303,7 +338,7 @@ mod tests {
         ];
         let variables = variables.map(|(k, v)| (k.to_owned(), v.to_owned())).into();
         let mut problems = Vec::new();
-        let layer = environment(&variables, Path::new("/"), &mut problems);
+        let layer = environment(&variables, Path::new("/"), &mut problems, &mut Vec::new());
         assert_eq!(problems, []);
         let root = Value::from(layer.values);
         assert_eq!(root.find_ref("serving.tls_min_version").unwrap().as_str(), Some("1.3"));
@@ -313,10 +348,39 @@ mod tests {
     }
 
     #[test]
+    fn an_option_with_single_underscores_is_told_its_name_and_what_a_cluster_sets_is_left_alone() {
+        let told = |name: &str| {
+            let (mut problems, mut warnings) = (Vec::new(), Vec::new());
+            environment(&[(name.to_owned(), "1".to_owned())].into(), Path::new("/"), &mut problems, &mut warnings);
+            assert_eq!(problems, []);
+            warnings.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+        };
+        for name in ["KENTER_SECURE_PORT", "KENTER_SERVING_SECURE_PORT"] {
+            let meant = "this variable has no effect: did you mean KENTER_SERVING__SECURE_PORT?";
+            assert_eq!(told(name), format!("${name}: {meant}"));
+        }
+        let expected = "did you mean KENTER_STORAGE__ETCD_SERVERS?";
+        assert!(told("KENTER_ETCD_SERVERS").ends_with(expected));
+        for name in [
+            "KENTER_CONFIG",
+            "KENTER_PORT",
+            "KENTER_SERVICE_HOST",
+            "KENTER_SERVICE_PORT",
+            "KENTER_SERVICE_PORT_HTTPS",
+            "KENTER_PORT_6443_TCP",
+            "KENTER_PORT_6443_TCP_ADDR",
+            "KENTER_PORT_6443_TCP_PORT",
+            "KENTER_PORT_6443_TCP_PROTO",
+        ] {
+            assert_eq!(told(name), "", "{name}");
+        }
+    }
+
+    #[test]
     fn an_unknown_variable_is_refused_with_the_nearest_name() {
         let variables = [("KENTER_SERVING__SECURE_PROT".to_owned(), "1".to_owned())].into();
         let mut problems = Vec::new();
-        environment(&variables, Path::new("/"), &mut problems);
+        environment(&variables, Path::new("/"), &mut problems, &mut Vec::new());
         assert_eq!(
             problems[0].to_string(),
             "$KENTER_SERVING__SECURE_PROT: unknown variable KENTER_SERVING__SECURE_PROT \

@@ -23,7 +23,7 @@ use super::{
     problem::{KeyPath, Origin, Problem, Warning, nearest},
     raw::RawOptions,
     schema,
-    types::{FORMAT_FILE, FORMAT_PATH, FORMAT_SECRET, REDACTED},
+    types::{FORMAT_FILE, FORMAT_PATH, REDACTED},
 };
 
 /// What was written, before defaults: the raw phase. Problems found on the way are kept, so that those found
@@ -77,7 +77,8 @@ impl ServerRunOptions {
         });
         let mut layers = options.read_config(named);
         let directory = &invocation.directory;
-        layers.push(layers::environment(&invocation.environment, directory, &mut options.problems));
+        let (problems, warnings) = (&mut options.problems, &mut options.warnings);
+        layers.push(layers::environment(&invocation.environment, directory, problems, warnings));
         layers.push(flag_layer);
         options.take(layers);
         options
@@ -271,7 +272,9 @@ impl Taker<'_> {
         let origin = self.options.origins.get(&at).or_else(|| self.options.origins.get(path)).cloned();
         let reason = reason(&error.kind, form);
         let problem = Problem::new(at, reason).at(origin.unwrap_or_default());
-        self.options.problems.push(problem.value(show(inner, form)));
+        // What was put in the wrong place may be the secret itself: nothing of such an option is shown.
+        let shown = if schema::holds_secret(node) { masked() } else { show(inner, form) };
+        self.options.problems.push(problem.value(shown));
     }
 
     /// Notes the place of a value and of what is in it, refuses unknown keys, makes paths absolute.
@@ -438,10 +441,14 @@ fn reason(kind: &Kind, form: &serde_json::Value) -> String {
     }
 }
 
-/// A value as TOML would have it, secrets masked.
+fn masked() -> String {
+    format!("{REDACTED:?}")
+}
+
+/// A value as TOML would have it; an option with a secret in it is masked as a whole, whatever was written.
 fn show(value: &Value, node: &serde_json::Value) -> String {
     match value {
-        _ if schema::format(node) == Some(FORMAT_SECRET) => format!("{REDACTED:?}"),
+        _ if schema::holds_secret(node) => masked(),
         Value::String(_, text) => format!("{text:?}"),
         Value::Dict(_, entries) => {
             let null = serde_json::Value::Null;

@@ -69,7 +69,16 @@ pub fn is_type(node: &Value, name: &str) -> bool {
 pub fn holds_secret(node: &Value) -> bool {
     format(node) == Some(super::types::FORMAT_SECRET)
         || items(node).is_some_and(holds_secret)
+        || map_value(node).is_some_and(holds_secret)
         || properties(node).is_some_and(|properties| properties.values().any(holds_secret))
+}
+
+/// What a field's documentation gives as its range: one sentence.
+pub fn range(key: &str) -> Option<String> {
+    let text = description(find(key)?).split_whitespace().collect::<Vec<_>>().join(" ");
+    let (_, range) = text.split_once("Range: ")?;
+    let range = range.split(". ").next()?;
+    Some(range.to_owned())
 }
 
 /// The documentation of a field.
@@ -87,6 +96,13 @@ mod tests {
         for flag in flags::all() {
             assert_eq!(find(&flag.key()).is_some(), flag.sets_key(), "--{}", flag.name);
         }
+    }
+
+    #[test]
+    fn a_range_is_what_its_documentation_says() {
+        assert_eq!(range("serving.secure_port").as_deref(), Some("1 to 65535"));
+        assert_eq!(range("network.endpoint_reconciler_type").as_deref(), Some("lease, master-count, none"));
+        assert_eq!(range("authentication.tokens"), None);
     }
 
     #[test]

@@ -286,7 +286,8 @@ fn every_mistake_of_a_command_line_is_told_at_once() {
             "\"kenter run\" does not take any arguments, got [\"x\"]",
             "--secure-port: serving.secure_port = 0: --secure-port 0 must be between 1 and 65535, inclusive. It cannot be \
              turned off with 0",
-            "--runtime-config: api.runtime_config = { \"foo/v1\" = true }: unknown api groups foo/v1",
+            "--runtime-config: api.runtime_config = { \"foo/v1\" = true }: unknown api groups foo/v1 (accepted: keys \
+             group/version, group/version/resource, v1, api/all, api/ga, api/beta, api/alpha)",
         ]
     );
 }
@@ -411,6 +412,69 @@ fn the_printed_configuration_fed_back_is_the_same() {
     assert_eq!(json["serving"]["secure_port"], serde_json::json!({ "value": 6443, "origin": "--secure-port" }));
     assert!(!show_toml(&options, true).contains("secret-token"));
     assert!(!format!("{options:?}").contains("secret-token"));
+}
+
+#[test]
+fn no_problem_shows_what_was_written_where_a_secret_belongs() {
+    const SECRET: &str = "SECRETTOKENX";
+    let quiet = invocation(&[], Path::new("/nonexistent"));
+    for tokens in [
+        "\"SECRETTOKENX\"",
+        "[\"SECRETTOKENX\"]",
+        "[[\"SECRETTOKENX\"]]",
+        "{ SECRETTOKENX = \"SECRETTOKENX\" }",
+        "{ token = \"SECRETTOKENX\" }",
+        "[{ token = [\"SECRETTOKENX\"], user = \"a\" }]",
+        "[{ token = { a = \"SECRETTOKENX\" }, user = \"a\" }]",
+        "[{ tokn = \"SECRETTOKENX\", user = \"a\" }]",
+        "[{ token = \"SECRETTOKENX\" }]",
+        "[{ token = \"SECRETTOKENX\", user = \"\" }]",
+        "[{ token = \"x\", user = [\"SECRETTOKENX\"] }]",
+        "[{ token = \"x\", user = \"a\", groups = \"SECRETTOKENX\" }]",
+    ] {
+        let text = format!("[authentication]\ntokens = {tokens}\n");
+        let read = ServerRunOptions::from_toml(&quiet, Path::new("k.toml"), &text).complete(&catalogue()).validate();
+        let problems = read.err().unwrap_or_else(|| panic!("{tokens} is taken")).to_string();
+        let values = without_keys(&problems);
+        assert!(!values.contains(SECRET), "{tokens}: {problems}");
+        let mut by_variable = quiet.clone();
+        by_variable.environment = [("KENTER_AUTHENTICATION__TOKENS".to_owned(), tokens.to_owned())].into();
+        by_variable.default_config = PathBuf::new();
+        let problems = without_keys(&read_problems(&by_variable));
+        assert!(!problems.contains(SECRET), "{tokens}: {problems}");
+    }
+    for section in ["authentication = \"SECRETTOKENX\"\n", "[authentication]\ntoken = \"SECRETTOKENX\"\n"] {
+        let read = ServerRunOptions::from_toml(&quiet, Path::new("k.toml"), section).complete(&catalogue()).validate();
+        assert!(!read.unwrap_err().to_string().contains(SECRET), "{section}");
+    }
+}
+
+/// A name that is no key is told by its name; only what stands for a value is secret.
+fn without_keys(problems: &str) -> String {
+    problems.replace(".SECRETTOKENX", "")
+}
+
+fn read_problems(invocation: &Invocation) -> String {
+    read(invocation, &catalogue()).err().map(|problems| problems.to_string()).unwrap_or_default()
+}
+
+#[test]
+fn a_word_that_is_not_taken_is_answered_with_those_that_are() {
+    for (flag, hint) in [
+        ("--tls-min-version=TLS1.3", "(accepted: VersionTLS12, VersionTLS13; "),
+        ("--logging-format=xml", "(accepted: text, for people; json, one object a line)"),
+        ("--endpoint-reconciler-type=x", "(accepted: lease, master-count, none)"),
+        ("--authorization-mode=rbac", "(accepted: RBAC, AlwaysAllow, AlwaysDeny, "),
+        ("--service-cluster-ip-range=10.0.0.0", "(an address and the length of its prefix, such as 10.0.0.0/24)"),
+        ("--tls-cipher-suites=TLS_AES_128_GCM_SHA255", "(did you mean TLS_AES_128_GCM_SHA256?)"),
+        ("--enable-admission-plugins=ServiceAccounts", "(did you mean ServiceAccount?)"),
+        ("--runtime-config=batch=true", "(accepted: keys group/version, group/version/resource, "),
+        ("--controllers=nothing", "(known: "),
+        ("--feature-gates=AllBetas=true", "(did you mean AllBeta?)"),
+    ] {
+        let problems = problems_of(&[flag]);
+        assert!(problems.iter().any(|problem| problem.contains(hint)), "{flag}: {problems:?}");
+    }
 }
 
 #[test]

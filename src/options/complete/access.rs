@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use rustls_pki_types::{CertificateDer, PrivateKeyDer, SubjectPublicKeyInfoDer, pem::PemObject};
 
-use super::{Completer, secs};
+use super::{Completer, accepted, known_names, secs};
 use crate::options::{
     completed::{
         Admission, Anonymous, Api, Authentication, Authorization, AuthorizationMode, Features, PemFile, RequestHeader,
@@ -221,7 +221,8 @@ impl Completer<'_> {
                     continue;
                 }
                 _ => {
-                    self.entry_problem(KEY, (i, word), format!("authorization-mode {word:?} is not a valid mode"));
+                    let reason = format!("authorization-mode {word:?} is not a valid mode");
+                    self.entry_misfit(KEY, (i, word), reason, accepted(KEY));
                     continue;
                 }
             };
@@ -230,7 +231,7 @@ impl Completer<'_> {
             }
         }
         if words.is_empty() {
-            self.problem(KEY, "at least one authorization-mode must be passed");
+            self.misfit(KEY, "at least one authorization-mode must be passed");
         }
         if words.iter().collect::<BTreeSet<_>>().len() != words.len() {
             let list = words.iter().map(|word| format!("{word:?}")).collect::<Vec<_>>().join(" ");
@@ -276,7 +277,11 @@ impl Completer<'_> {
         for (i, name) in names.iter().enumerate() {
             let known = self.catalogue.admission_plugins.iter().find(|plugin| plugin.name == *name).cloned();
             match known {
-                None => self.entry_problem(&key, (i, name), format!("{flag} plugin {name:?} is unknown")),
+                None => {
+                    let plugins = self.catalogue.admission_plugins.iter().map(|plugin| plugin.name.as_str());
+                    let hint = known_names(name, plugins);
+                    self.entry_misfit(&key, (i, name), format!("{flag} plugin {name:?} is unknown"), hint);
+                }
                 Some(plugin) if !wanted || plugin.built => {}
                 Some(plugin) if plugin.name == "NodeRestriction" => {
                     self.warn(&key, "admission plugin NodeRestriction is not built yet: nodes are not restricted");
@@ -316,14 +321,14 @@ impl Completer<'_> {
         for key in entries.keys().filter(|key| !key.starts_with("api/") && *key != "v1") {
             let parts: Vec<_> = key.split('/').collect();
             let [group, version, resource @ ..] = parts.as_slice() else {
-                self.problem("api.runtime_config", format!("runtime-config invalid key {key}"));
+                self.misfit("api.runtime_config", format!("runtime-config invalid key {key}"));
                 continue;
             };
             let group_version = format!("{group}/{version}");
             let in_group = |known: &String| known.split_once('/').is_some_and(|(known, _)| known == *group);
             let lower = |resource: &&str| resource.to_lowercase() == **resource;
             if resource.len() > 1 {
-                self.problem("api.runtime_config", format!("runtime-config invalid key {key}"));
+                self.misfit("api.runtime_config", format!("runtime-config invalid key {key}"));
             } else if !self.catalogue.api_versions.iter().any(in_group) {
                 unknown.push(group_version);
             } else if !self.catalogue.api_versions.contains(&group_version) {
@@ -343,7 +348,7 @@ impl Completer<'_> {
         if !unknown.is_empty() {
             unknown.sort();
             unknown.dedup();
-            self.problem("api.runtime_config", format!("unknown api groups {}", unknown.join(",")));
+            self.misfit("api.runtime_config", format!("unknown api groups {}", unknown.join(",")));
         }
     }
 }

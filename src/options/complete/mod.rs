@@ -24,7 +24,7 @@ use super::{
     gates,
     invocation::Invocation,
     load::{ServerRunOptions, WatchPaths},
-    problem::{KeyPath, Origin, Problem, Warning},
+    problem::{KeyPath, Origin, Problem, Warning, nearest},
     raw::{self, RawOptions},
     types::{ByteSize, FilePath, GoDuration, OwnPath, SecretBytes},
 };
@@ -124,12 +124,31 @@ impl Completer<'_> {
         }
     }
 
+    /// A problem whose reason does not say what would be taken: its documentation does.
+    fn misfit(&mut self, key: &str, reason: impl Into<String>) {
+        let mut problem = self.problem_about(key, reason);
+        problem.hint = accepted(key);
+        self.problems.push(problem);
+    }
+
     /// A problem with one entry of a list.
-    fn entry_problem(&mut self, key: &str, (index, entry): (usize, &str), reason: impl Into<String>) {
+    fn entry_problem(&mut self, key: &str, entry: (usize, &str), reason: impl Into<String>) {
+        self.entry_misfit(key, entry, reason, None);
+    }
+
+    /// The same, with what would be right.
+    fn entry_misfit(
+        &mut self,
+        key: &str,
+        (index, entry): (usize, &str),
+        reason: impl Into<String>,
+        hint: Option<String>,
+    ) {
         let list = KeyPath::dotted(key);
         let path = list.child(&index.to_string());
         let origin = self.origins.get(&path).or_else(|| self.origins.get(&list)).cloned().unwrap_or_default();
-        self.problems.push(Problem::new(path, reason).at(origin).value(format!("{entry:?}")));
+        let problem = Problem::new(path, reason).at(origin).value(format!("{entry:?}"));
+        self.problems.push(Problem { hint, ..problem });
     }
 
     fn warn(&mut self, key: &str, text: impl Into<String>) {
@@ -273,7 +292,9 @@ impl Completer<'_> {
         let key = |gate: &str| KeyPath(vec!["features".into(), "feature_gates".into(), gate.into()]);
         for (gate, text) in outcome.errors {
             let origin = self.origins.get(&key(&gate)).cloned().unwrap_or_default();
-            self.problems.push(Problem::new(key(&gate), text).at(origin));
+            let near = nearest(&gate, gates::names().filter(|name| *name != gate));
+            let hint = near.map(|near| format!("did you mean {near}?")).filter(|_| text.starts_with("unrecognized"));
+            self.problems.push(Problem { hint, ..Problem::new(key(&gate), text).at(origin) });
         }
         for gate in outcome.without_effect {
             let origin = self.origins.get(&key(&gate)).cloned().unwrap_or_default();
@@ -293,7 +314,10 @@ impl Completer<'_> {
         for word in words.iter().filter(|word| *word != "*") {
             let (name, on) = word.strip_prefix('-').map_or((word.as_str(), true), |name| (name, false));
             if !self.catalogue.controllers.iter().any(|known| known.name == name) {
-                self.problem("controllers.controllers", format!("{name:?} is not in the list of known controllers"));
+                let reason = format!("{name:?} is not in the list of known controllers");
+                let mut problem = self.problem_about("controllers.controllers", reason);
+                problem.hint = known_names(name, self.catalogue.controllers.iter().map(|known| known.name.as_str()));
+                self.problems.push(problem);
             } else if on {
                 enabled.insert(name.to_owned());
             } else {
@@ -314,7 +338,7 @@ impl Completer<'_> {
             "json" => LogFormat::Json,
             other => {
                 let reason = format!("format: Invalid value: {other:?}: Unsupported log format");
-                self.problem("telemetry.logging_format", reason);
+                self.misfit("telemetry.logging_format", reason);
                 LogFormat::Text
             }
         };
@@ -325,7 +349,8 @@ impl Completer<'_> {
         if let Some(filter) = &raw.log_filter
             && let Err(error) = tracing_subscriber::EnvFilter::try_new(filter)
         {
-            self.problem("telemetry.log_filter", error.to_string());
+            let problem = self.problem_about("telemetry.log_filter", error.to_string());
+            self.problems.push(problem.hint("a level, or target=level pairs: \"info,kenter::storage=debug\""));
         }
         Telemetry {
             format,
@@ -359,6 +384,19 @@ impl Completer<'_> {
             grace: self.span("reload.grace", &mut raw.grace, secs(60), Span(Duration::ZERO, HOUR)),
         }
     }
+}
+
+/// What the option of that key takes, as its documentation says.
+fn accepted(key: &str) -> Option<String> {
+    super::schema::range(key).map(|range| format!("accepted: {range}"))
+}
+
+/// The name that was probably meant, or else all there are.
+fn known_names<'a>(name: &str, known: impl Iterator<Item = &'a str> + Clone) -> Option<String> {
+    Some(match nearest(name, known.clone()) {
+        Some(near) => format!("did you mean {near}?"),
+        None => format!("known: {}", known.collect::<Vec<_>>().join(", ")),
+    })
 }
 
 /// A path of kenter's own, put back into the raw options where it was not written.

@@ -55,7 +55,8 @@ impl Completer<'_> {
         for (i, text) in texts.iter().take(2).enumerate() {
             let Ok(range) = text.trim().parse::<IpNet>() else {
                 let what = if i == 0 { "a valid cidr" } else { "an ip net" };
-                self.problem(KEY, format!("service-cluster-ip-range[{i}] is not {what}"));
+                let problem = self.problem_about(KEY, format!("service-cluster-ip-range[{i}] is not {what}"));
+                self.problems.push(problem.hint("an address and the length of its prefix, such as 10.0.0.0/24"));
                 continue;
             };
             // kubernetes pkg/controlplane/apiserver: the range of the first must hold 8 addresses.
@@ -83,7 +84,7 @@ impl Completer<'_> {
             Ok(Some(range)) => range,
             Ok(None) => default,
             Err(reason) => {
-                self.problem("network.service_node_port_range", reason);
+                self.misfit("network.service_node_port_range", reason);
                 default
             }
         }
@@ -115,7 +116,7 @@ impl Completer<'_> {
             "none" => EndpointReconciler::None,
             other => {
                 let reason = format!("Reconciler not implemented: {other}");
-                self.problem("network.endpoint_reconciler_type", reason);
+                self.misfit("network.endpoint_reconciler_type", reason);
                 EndpointReconciler::Lease
             }
         }

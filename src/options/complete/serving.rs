@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use super::{Completer, HOUR, Span, millis, own, same_path, secs};
+use super::{Completer, HOUR, Span, known_names, millis, own, same_path, secs};
 use crate::options::{
     completed::{ConnectionLimits, Http2, InsecureAddress, Serving, SniCertificate, State, Tls, TlsVersion},
     raw,
@@ -178,7 +178,7 @@ impl Completer<'_> {
             }
             other => {
                 let reason = format!("unknown tls version {other:?}");
-                self.problem("serving.tls_min_version", reason);
+                self.misfit("serving.tls_min_version", reason);
                 TlsVersion::Tls12
             }
         }
@@ -200,7 +200,8 @@ impl Completer<'_> {
                 }
                 None => {
                     let reason = format!("Cipher suite {name} not supported or doesn't exist");
-                    self.entry_problem("serving.tls_cipher_suites", (i, name), reason);
+                    let spoken = CIPHER_SUITES.iter().filter(|(_, suite)| suite.is_some()).map(|(name, _)| *name);
+                    self.entry_misfit("serving.tls_cipher_suites", (i, name), reason, known_names(name, spoken));
                 }
             }
         }
@@ -223,7 +224,7 @@ impl Completer<'_> {
             }
         }
         if groups.is_empty() && raw.tls_curve_preferences.as_ref().is_some_and(|numbers| !numbers.is_empty()) {
-            self.problem("serving.tls_curve_preferences", "none of the groups is spoken here");
+            self.misfit("serving.tls_curve_preferences", "none of the groups is spoken here");
         }
         groups
     }
