@@ -1,5 +1,6 @@
 //! The process: runtime, signals, supervisor status, root tasks. The only place that exits.
 
+pub mod admin_link;
 pub mod bootstrap;
 pub mod hooks;
 mod server;

@@ -16,7 +16,8 @@ kenter serves the Kubernetes API.
 
 Usage:
   kenter run [flags]                 serve the API; also where flags come first, as kube-apiserver is called
-  kenter reload [flags]              make the running daemon read its configuration again; flags say where to ask it
+  kenter reload [flags]              make the running daemon read its configuration again; --config and --state-dir
+                                     say where to ask it
   kenter check [flags]               look at the configuration, change nothing
   kenter config show [flags]         the effective configuration; --origin, --format toml|json
   kenter config reference            what every option means, in Markdown
@@ -64,7 +65,7 @@ fn subcommand(name: &str, mut words: Vec<String>) -> ExitCode {
             Err(code) => code,
         },
         "reload" => match invocation("kenter reload", words) {
-            Ok(invocation) => kenter::reload::client::reload(&kenter::reload::client::socket(&invocation)),
+            Ok(invocation) => kenter::reload::client::reload(&invocation),
             Err(code) => code,
         },
         "check" => check(words),

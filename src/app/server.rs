@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot};
 
 use super::{
-    CLOSE_GRACE, bind_admin,
+    CLOSE_GRACE, admin_link, bind_admin,
     bootstrap::Controllers,
     commit,
     hooks::{self, Registered},
@@ -135,6 +135,7 @@ fn admin_socket(
     let listeners = Listeners::new(Current::new(Arc::new(serve)), limits(options), InheritedSockets::default());
     let bound = bind_admin(&listeners, options).map_err(|error| StartError(error.to_string()))?;
     listeners.commit(bound).finish();
+    admin_link::point(options, None);
     Ok(listeners)
 }
 

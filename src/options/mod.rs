@@ -63,8 +63,8 @@ pub fn check(
     }
 }
 
-/// Where the daemon that was started in this way listens for `kenter reload`, whatever else is wrong with its
-/// configuration.
-pub fn admin_socket(invocation: &Invocation, catalogue: &Catalogue) -> std::path::PathBuf {
-    ServerRunOptions::load(invocation).complete(catalogue).sections().state.admin_socket.clone()
+/// Where the daemon that was started in this way has its state and listens for `kenter reload`, whatever else is wrong
+/// with its configuration.
+pub fn state(invocation: &Invocation, catalogue: &Catalogue) -> completed::State {
+    ServerRunOptions::load(invocation).complete(catalogue).sections().state.clone()
 }

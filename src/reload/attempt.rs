@@ -5,6 +5,8 @@ use std::{
     time::{Duration, Instant},
 };
 
+use tokio::task::JoinHandle;
+
 use super::{
     Reloader, catalogue,
     diff::{Class, Plan, diff},
@@ -13,15 +15,18 @@ use super::{
 };
 use crate::{
     app,
-    chain::{Generation, client::InProcess, create_server_chain},
+    chain::{Generation, Shared, client::InProcess, create_server_chain},
     controllers::ApiClient,
     options::{self, KeyPath, Problem, Problems, ValidatedOptions, completed::StorageBackend},
     pki::newcomer::Prepared,
-    server::listen::Bound,
+    server::{
+        current::Current,
+        listen::{Bound, Listeners},
+    },
 };
 
 /// Everything that was made aside and proved itself.
-struct Candidate {
+pub(super) struct Candidate {
     generation: Arc<Generation>,
     own: Option<Prepared>,
     bound: Bound,
@@ -52,10 +57,11 @@ impl Reloader {
             Ok(candidate) => candidate,
             Err(problem) => return self.failed(vec![problem]),
         };
-        if let Err(problem) = self.reopen(&plan, &options).await {
-            return self.failed(vec![problem]);
-        }
-        self.commit(candidate, plan.has(Class::Reopen));
+        let moved = match self.reopen(&plan, &options).await {
+            Ok(moved) => moved,
+            Err(problem) => return self.failed(vec![problem]),
+        };
+        self.commit(candidate, moved);
         Report::applied(self.running.current.generation(), &options, &plan, begun.elapsed())
     }
 
@@ -67,20 +73,11 @@ impl Reloader {
     /// Reads and judges. A disk that hangs costs the time limit and one thread, whoever asks how often.
     async fn read(&mut self, limit: Duration) -> Result<ValidatedOptions, Problems> {
         let invocation = self.running.invocation.clone();
-        if let Some(stuck) = &mut self.stuck {
-            if tokio::time::timeout(limit, stuck).await.is_err() {
-                return Err(hangs(limit));
-            }
-            self.stuck = None;
-        }
-        let mut reading = tokio::task::spawn_blocking(move || options::read(&invocation, &catalogue::catalogue()));
-        let result = match tokio::time::timeout(limit, &mut reading).await {
-            Ok(Ok(result)) => result,
-            Ok(Err(panic)) => Err(trouble(&format!("reading the configuration failed: {panic}"))),
-            Err(_) => {
-                self.stuck = Some(reading);
-                Err(hangs(limit))
-            }
+        let reading = move || options::read(&invocation, &catalogue::catalogue());
+        let result = match within(&mut self.reading, limit, reading).await {
+            Ok(result) => result,
+            Err(Stuck::Panic(panic)) => Err(trouble(&format!("reading the configuration failed: {panic}"))),
+            Err(Stuck::Late) => Err(hangs(limit)),
         };
         if let Err(problems) = &result {
             // What is wrong may be mended in a file that was not looked at before.
@@ -94,49 +91,51 @@ impl Reloader {
         self.running.own.as_ref().is_some_and(|own| own.renew_at <= std::time::SystemTime::now())
     }
 
-    /// Builds and probes; nothing of it serves yet.
-    async fn build(&self, options: &ValidatedOptions) -> Result<Candidate, Problem> {
+    /// Builds and probes; nothing of it serves yet. Keys are made and files read on the way, so that this too happens
+    /// on a thread of its own.
+    async fn build(&mut self, options: &ValidatedOptions) -> Result<Candidate, Problem> {
         let limit = options.reload.probe_timeout;
-        let running = &self.running;
-        let work = async {
-            let failed = |key: &str| {
-                let key = key.to_owned();
-                move |reason: String| located(options, &key, reason)
-            };
-            let own = app::own_certificates(options).map_err(|error| failed("serving.cert_dir")(error.to_string()))?;
-            let made = own.as_ref().map(Prepared::newcomer);
-            let own_ca = made.map(|own| own.authority_pem.as_str());
-            let generation = create_server_chain(options, &running.shared, &running.current, own_ca)
-                .map_err(|error| failed(error.key)(error.reason))?;
-            let specs = app::listener_specs(options, made)
-                .map_err(|error| failed("serving.tls_cert_file")(error.to_string()))?;
-            let bound = running
-                .listeners
-                .bind(specs, app::limits(options))
-                .map_err(|error| failed("serving.secure_port")(error.to_string()))?;
-            let admin = app::bind_admin(&running.admin, options)
-                .map_err(|error| failed("state.admin_socket")(error.to_string()))?;
-            running.shared.storage.health().await.map_err(|error| failed("storage.path")(error.to_string()))?;
-            Ok(Candidate { generation: Arc::new(generation), own, bound, admin })
+        let begun = Instant::now();
+        let late = || {
+            let reason = format!("the new configuration did not prove itself within {}s", limit.as_secs_f64());
+            located(options, "reload.probe_timeout", reason)
         };
-        match tokio::time::timeout(limit, work).await {
-            Ok(result) => result,
-            Err(_) => {
-                let reason = format!("the new configuration did not prove itself within {}s", limit.as_secs_f64());
-                Err(located(options, "reload.probe_timeout", reason))
+        let building = {
+            let workshop = Workshop {
+                shared: self.running.shared.clone(),
+                current: self.running.current.clone(),
+                listeners: self.running.listeners.clone(),
+                admin: self.running.admin.clone(),
+            };
+            let options = options.clone();
+            move || workshop.build(&options)
+        };
+        let candidate = match within(&mut self.building, limit, building).await {
+            Ok(result) => result?,
+            Err(Stuck::Late) => return Err(late()),
+            Err(Stuck::Panic(panic)) => {
+                let reason = format!("building the new configuration failed: {panic}");
+                return Err(Problem::new(KeyPath::dotted("config"), reason));
             }
+        };
+        let rest = limit.saturating_sub(begun.elapsed());
+        match tokio::time::timeout(rest, self.running.shared.storage.health()).await {
+            Ok(Ok(())) => Ok(candidate),
+            Ok(Err(error)) => Err(located(options, "storage.path", error.to_string())),
+            Err(_) => Err(late()),
         }
     }
 
-    /// Handles that cannot exist twice: done before the commit, since it may fail. The move is the last of it.
-    async fn reopen(&self, plan: &Plan, new: &ValidatedOptions) -> Result<(), Problem> {
+    /// Handles that cannot exist twice: done before the commit, since it may fail. The move is the last of it; says
+    /// whether there was one.
+    async fn reopen(&self, plan: &Plan, new: &ValidatedOptions) -> Result<bool, Problem> {
         self.tune(new).await?;
         let StorageBackend::Embedded(store) = &new.storage.backend;
         let embedded = &self.running.shared.embedded;
         if !plan.has(Class::Reopen) || embedded.directory() == store.path {
-            return Ok(());
+            return Ok(false);
         }
-        let Err(error) = embedded.relocate(store.path.clone()).await else { return Ok(()) };
+        let Err(error) = embedded.relocate(store.path.clone()).await else { return Ok(true) };
         if let Err(problem) = self.tune(&self.running.generation.options).await {
             tracing::error!(%problem, "the store could not be tuned back");
         }
@@ -151,7 +150,7 @@ impl Reloader {
     }
 
     /// One pointer. Cannot fail.
-    fn commit(&mut self, candidate: Candidate, reopened: bool) {
+    fn commit(&mut self, candidate: Candidate, moved: bool) {
         let Candidate { generation, own, bound, admin } = candidate;
         // A newer commit ends the watching of the one before.
         if let Some(window) = self.window.take() {
@@ -163,6 +162,7 @@ impl Reloader {
         if let Err(error) = running.logs.apply(&generation.options.telemetry) {
             tracing::error!(%error, "the log filter could not be changed");
         }
+        app::admin_link::point(&generation.options, Some(&running.generation.options));
         let observe = generation.options.reload.observe;
         let old = std::mem::replace(&mut running.generation, generation);
         let old_own = std::mem::replace(&mut running.own, own.and_then(written));
@@ -170,7 +170,7 @@ impl Reloader {
         self.watcher.follow(&running.generation.options, None);
         self.rejected = None;
         // A store that was moved is never moved back by itself.
-        if reopened || observe.is_zero() {
+        if moved || observe.is_zero() {
             hands.finish();
             retire(&old);
         } else {
@@ -195,6 +195,66 @@ impl Reloader {
         match tokio::time::timeout(limit, answer).await {
             Ok(answer) => answer.map(drop).map_err(|error| error.message.clone()),
             Err(_) => Err(format!("/livez did not answer within {}s", limit.as_secs_f64())),
+        }
+    }
+}
+
+/// What a candidate is made with.
+struct Workshop {
+    shared: Arc<Shared>,
+    current: Current,
+    listeners: Listeners,
+    admin: Listeners,
+}
+
+impl Workshop {
+    fn build(&self, options: &ValidatedOptions) -> Result<Candidate, Problem> {
+        let failed = |key: &str| {
+            let key = key.to_owned();
+            move |reason: String| located(options, &key, reason)
+        };
+        let own = app::own_certificates(options).map_err(|error| failed("serving.cert_dir")(error.to_string()))?;
+        let made = own.as_ref().map(Prepared::newcomer);
+        let own_ca = made.map(|own| own.authority_pem.as_str());
+        let generation = create_server_chain(options, &self.shared, &self.current, own_ca)
+            .map_err(|error| failed(error.key)(error.reason))?;
+        let specs =
+            app::listener_specs(options, made).map_err(|error| failed("serving.tls_cert_file")(error.to_string()))?;
+        let bound = self
+            .listeners
+            .bind(specs, app::limits(options))
+            .map_err(|error| failed("serving.secure_port")(error.to_string()))?;
+        let admin =
+            app::bind_admin(&self.admin, options).map_err(|error| failed("state.admin_socket")(error.to_string()))?;
+        Ok(Candidate { generation: Arc::new(generation), own, bound, admin })
+    }
+}
+
+/// Why work on a thread of its own has no result.
+enum Stuck {
+    Late,
+    Panic(String),
+}
+
+/// Does `work` on a thread of its own and waits that long for it. Work that takes longer goes on and keeps its `place`:
+/// nothing else begins before it has ended, so that a disk that hangs costs one thread, whoever asks how often.
+async fn within<T: Send + 'static>(
+    place: &mut Option<JoinHandle<T>>,
+    limit: Duration,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, Stuck> {
+    if let Some(before) = place {
+        if tokio::time::timeout(limit, before).await.is_err() {
+            return Err(Stuck::Late);
+        }
+        *place = None;
+    }
+    let mut working = tokio::task::spawn_blocking(work);
+    match tokio::time::timeout(limit, &mut working).await {
+        Ok(result) => result.map_err(|panic| Stuck::Panic(panic.to_string())),
+        Err(_) => {
+            *place = Some(working);
+            Err(Stuck::Late)
         }
     }
 }

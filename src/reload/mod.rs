@@ -28,9 +28,9 @@ pub use report::{Outcome, Report};
 use window::Window;
 
 use crate::{
-    app::{bootstrap::Controllers, supervisor},
+    app::{self, bootstrap::Controllers, supervisor},
     chain::{Generation, Shared},
-    options::{Invocation, Problems, ValidatedOptions},
+    options::{Invocation, Problem, Problems, ValidatedOptions},
     pki::newcomer::Newcomer,
     server::{current::Current, listen::Listeners},
     telemetry::log::LogHandle,
@@ -77,8 +77,9 @@ pub struct Reloader {
     running: Running,
     window: Option<Window>,
     watcher: watcher::FileWatcher,
-    /// A reading that took too long and is still at it.
-    stuck: Option<JoinHandle<Result<ValidatedOptions, Problems>>>,
+    /// A reading and a building that took too long and are still at it.
+    reading: Option<JoinHandle<Result<ValidatedOptions, Problems>>>,
+    building: Option<JoinHandle<Result<attempt::Candidate, Problem>>>,
     /// What was applied and taken back; only somebody who asks gets it tried again.
     rejected: Option<ValidatedOptions>,
     last: Report,
@@ -91,9 +92,19 @@ impl Reloader {
     pub fn new(running: Running) -> Self {
         let options = &running.generation.options;
         let last = Report::started(running.current.generation(), options);
-        last.publish(&running.shared, options);
+        last.publish(&running.shared, options, true);
         let watcher = watcher::FileWatcher::new(options);
-        Self { running, window: None, watcher, stuck: None, rejected: None, last, applied: None, announced: false }
+        Self {
+            running,
+            window: None,
+            watcher,
+            reading: None,
+            building: None,
+            rejected: None,
+            last,
+            applied: None,
+            announced: false,
+        }
     }
 
     /// Serves triggers until `end` is dropped or sent to; gives back what serves then.
@@ -137,10 +148,14 @@ impl Reloader {
             self.applied = Some(Applied { at: report.at, lines: report.lines.clone() });
         }
         report.last_applied.clone_from(&self.applied);
-        // A look that found nothing is no event, unless something was wrong before; nor is the same failure again.
+        // A look that found nothing is no event, unless something was wrong before; nor is the same failure again, which
+        // is logged once though it is told to everybody who asks.
         let nothing = report.outcome == Outcome::Unchanged && self.last.outcome.good();
-        if asked || !(nothing || report.tells_the_same_as(&self.last)) {
-            self.publish(report.clone());
+        let same = report.tells_the_same_as(&self.last);
+        if asked || !(nothing || same) {
+            let again = same && !report.outcome.good();
+            report.publish(&self.running.shared, &self.running.generation.options, !again);
+            self.last = report.clone();
         }
         if std::mem::take(&mut self.announced) {
             supervisor::reloaded();
@@ -169,6 +184,7 @@ impl Reloader {
         };
         let new = self.running.generation.options.clone();
         window.back(&mut self.running);
+        app::admin_link::point(&self.running.generation.options, Some(&new));
         let old = self.running.generation.options.clone();
         if let Err(error) = self.running.logs.apply(&old.telemetry) {
             tracing::error!(%error, "the log filter could not be changed back");
@@ -184,7 +200,7 @@ impl Reloader {
 
     /// Tells everyone: log, metrics, `/kenter/config`, the supervisor.
     fn publish(&mut self, report: Report) {
-        report.publish(&self.running.shared, &self.running.generation.options);
+        report.publish(&self.running.shared, &self.running.generation.options, true);
         self.last = report;
     }
 }

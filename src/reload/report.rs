@@ -102,9 +102,7 @@ impl Report {
         (self.outcome, self.generation, &self.lines) == (other.outcome, other.generation, &other.lines)
     }
 
-    /// Log, metrics, `/kenter/config` and the supervisor's status.
-    pub fn publish(&self, shared: &Shared, serving: &ValidatedOptions) {
-        let metrics = shared.metrics;
+    fn log(&self) {
         let text = self.lines.join("\n");
         match self.outcome {
             outcome if outcome.good() => {
@@ -123,6 +121,14 @@ impl Report {
                 "the old configuration serves on"
             ),
         }
+    }
+
+    /// Log (not where `log` is false: it would be no news), metrics, `/kenter/config` and the supervisor's status.
+    pub fn publish(&self, shared: &Shared, serving: &ValidatedOptions, log: bool) {
+        if log {
+            self.log();
+        }
+        let metrics = shared.metrics;
         metrics.config_last_reload_successful.set(i64::from(self.outcome.good()));
         metrics.config_last_reload_timestamp_seconds.set(self.at.as_millisecond() as f64 / 1000.0);
         metrics.config_generation.set(i64::try_from(self.generation).unwrap_or(i64::MAX));

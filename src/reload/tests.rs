@@ -44,7 +44,9 @@ fn invocation(folder: &Path) -> Invocation {
 async fn reloader(folder: &Path) -> Reloader {
     let invocation = invocation(folder);
     let options = options::read(&invocation, &catalogue::catalogue()).unwrap_or_else(|problems| panic!("{problems}"));
-    let logs = log::init(&options.telemetry).unwrap();
+    // The process has one log.
+    static LOGS: std::sync::OnceLock<LogHandle> = std::sync::OnceLock::new();
+    let logs = LOGS.get_or_init(|| log::init(&options.telemetry).unwrap()).clone();
     let shared = Shared::open(&options.storage).unwrap();
     let own = app::own_certificates(&options).unwrap().map(|own| Prepared::write(own).unwrap());
     let current = Current::new(Arc::new(sick));
@@ -64,6 +66,86 @@ async fn reloader(folder: &Path) -> Reloader {
 
 fn sick(_: Request) -> ServeFuture {
     Box::pin(async { respond::text_error(500, "not well") })
+}
+
+#[tokio::test]
+async fn a_key_file_that_hangs_costs_the_time_limit_and_nothing_else() {
+    let folder = tempfile::tempdir().unwrap();
+    write(folder.path(), "");
+    let mut reloader = reloader(folder.path()).await;
+    let good = reloader.running.generation.options.clone();
+    let pki = folder.path().join("pki");
+    std::fs::create_dir(&pki).unwrap();
+    let pipe = pki.join("ca.crt");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    write(folder.path(), "[serving]\ncert_dir = 'pki'\n[reload]\nprobe_timeout = '200ms'\n");
+    for _ in 0..2 {
+        let (answer, report) = oneshot::channel();
+        reloader.serve(vec![Trigger::Admin(answer)]).await;
+        let report = report.await.unwrap();
+        assert_eq!(report.outcome, Outcome::Failed);
+        assert!(report.lines[0].contains("did not prove itself within 0.2s"), "{:?}", report.lines);
+    }
+    assert_eq!(reloader.running.generation.options, good);
+    // Whoever reads gets an end, so that the thread has one.
+    drop(std::fs::File::options().write(true).open(&pipe).unwrap());
+}
+
+#[tokio::test]
+async fn a_change_of_the_reserve_is_observed_like_any_other() {
+    let folder = tempfile::tempdir().unwrap();
+    write(folder.path(), "");
+    let mut reloader = reloader(folder.path()).await;
+    write(folder.path(), "[storage]\nreserve = '1MiB'\n");
+    reloader.serve(vec![Trigger::Files]).await;
+    assert_eq!(reloader.last.outcome, Outcome::Applied, "{:?}", reloader.last.lines);
+    assert!(reloader.window.is_some());
+    reloader.running.current.store(Arc::new(sick));
+    reloader.close_window().await;
+    assert_eq!(reloader.last.outcome, Outcome::Reverted);
+
+    write(folder.path(), "[storage]\npath = 'elsewhere'\n");
+    reloader.serve(vec![Trigger::Files]).await;
+    assert_eq!(reloader.last.outcome, Outcome::Applied, "{:?}", reloader.last.lines);
+    assert!(reloader.window.is_none(), "what was moved is not moved back");
+}
+
+/// Lines of the log.
+#[derive(Clone, Default)]
+struct Lines(Arc<parking_lot::Mutex<Vec<u8>>>);
+
+impl std::io::Write for Lines {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn one_mistake_is_logged_once_whoever_finds_it_first() {
+    let folder = tempfile::tempdir().unwrap();
+    write(folder.path(), "");
+    let mut reloader = reloader(folder.path()).await;
+    let lines = Lines::default();
+    let writer = lines.clone();
+    let subscriber = tracing_subscriber::fmt().with_writer(move || writer.clone()).finish();
+    let _guard = tracing::subscriber::set_default(subscriber);
+    let told = || String::from_utf8_lossy(&lines.0.lock()).matches("the old configuration serves on").count();
+    for (round, asked_first) in [(1, true), (2, false)] {
+        write(folder.path(), &format!("[serving]\nmax_requests_inflight = -{round}\n"));
+        for asks in [asked_first, !asked_first, asked_first] {
+            let (answer, report) = oneshot::channel();
+            reloader.serve(vec![if asks { Trigger::Admin(answer) } else { Trigger::Files }]).await;
+            assert_eq!(reloader.last.outcome, Outcome::Failed);
+            if asks {
+                assert_eq!(report.await.unwrap().outcome, Outcome::Failed);
+            }
+        }
+        assert_eq!(told(), round);
+    }
 }
 
 #[tokio::test]

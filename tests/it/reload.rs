@@ -131,3 +131,24 @@ async fn a_thousand_watches_live_through_a_hundred_reloads_and_miss_nothing() {
         metrics.lines().find_map(|line| line.strip_prefix("kenter_config_generations_alive ")).expect("the metric");
     assert!(alive.parse::<u64>().expect("a number") <= 2, "{alive} generations are alive");
 }
+
+#[tokio::test]
+async fn a_reload_that_moves_the_admin_socket_finds_the_daemon_before_and_after() {
+    let daemon = Daemon::start(&[]).await;
+    let socket = daemon.path("moved.sock");
+    let text = format!("[reload]\nwatch = false\n[state]\nadmin_socket = {:?}\n", socket.display().to_string());
+    std::fs::write(daemon.path("kenter.toml"), "[reload]\nwatch = false\n").expect("written");
+    assert_eq!(daemon.reload().await.0, 0);
+    std::fs::write(daemon.path("kenter.toml"), text).expect("written");
+    let (code, text) = daemon.reload().await;
+    assert_eq!(code, 0, "{text}");
+    assert!(text.contains("applied"), "{text}");
+    assert!(socket.exists());
+    let (code, text) = daemon.reload().await;
+    assert_eq!(code, 0, "{text}");
+    // And back again, asked from the configuration that does not know the socket.
+    std::fs::write(daemon.path("kenter.toml"), "[reload]\nwatch = false\n").expect("written");
+    let (code, text) = daemon.reload().await;
+    assert_eq!(code, 0, "{text}");
+    assert!(text.contains("applied"), "{text}");
+}

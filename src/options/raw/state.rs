@@ -20,7 +20,8 @@ pub struct State {
     /// Default: admin.conf in the state directory. Class: live.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kubeconfig: Option<OwnPath>,
-    /// The unix socket, mode 0600, that `kenter reload` talks to.
+    /// The unix socket, mode 0600, that `kenter reload` talks to. `admin.link` in the state directory leads to where it
+    /// is, so that also a reload that moves it finds the daemon.
     ///
     /// Default: admin.sock in the first entry of $RUNTIME_DIRECTORY, else in the state directory. Class: rebind.
     #[serde(skip_serializing_if = "Option::is_none")]
