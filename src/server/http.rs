@@ -61,8 +61,8 @@ pub struct Request {
     pub parts: ::http::request::Parts,
     pub body: BodyStream,
     pub conn: Arc<ConnInfo>,
-    /// Present where the client asked for an upgrade ([`is_upgrade_request`], HTTP/1.1 only). The connection becomes the upgraded
-    /// stream once a 101 has been answered.
+    /// Present where the client asked for an upgrade ([`is_upgrade_request`], HTTP/1.1 only). The connection becomes
+    /// the upgraded stream once a 101 has been answered.
     pub upgrade: Option<hyper::upgrade::OnUpgrade>,
 }
 

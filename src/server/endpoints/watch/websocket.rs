@@ -23,7 +23,7 @@ use crate::{
     codec::Format,
     server::{
         context::Exchange,
-        http::{Body, BodyStream, Response},
+        http::{Body, BodyStream, Response, is_websocket_request},
         respond,
     },
 };
@@ -49,10 +49,7 @@ const PROTOCOL_ERROR: [u8; 2] = 1002_u16.to_be_bytes();
 
 /// Whether the request wants a WebSocket, on a connection that can become one.
 pub fn is_wanted(cx: &Exchange) -> bool {
-    let connection = cx.parts.headers.get_all(header::CONNECTION);
-    cx.upgrade.is_some()
-        && cx.header("upgrade").eq_ignore_ascii_case("websocket")
-        && connection.iter().any(|value| value.to_str().is_ok_and(|text| text.to_lowercase().contains("upgrade")))
+    cx.upgrade.is_some() && is_websocket_request(&cx.parts.headers)
 }
 
 /// Answers with a WebSocket that sends `events`, whose frames are in this format; or says why not.
