@@ -124,8 +124,8 @@ fn matches(clause: &Clause<'_>, format: Format) -> bool {
 fn meet(clause: &Clause<'_>, format: Format, offer: Offer) -> Option<Accepted> {
     let param = |name: &str| clause.params.iter().rev().find(|(key, _)| *key == name).map(|(_, value)| *value);
     match param("stream") {
-        // Resources know of this stream even where they do not send it.
-        Some("watch") if offer.metadata => {}
+        // Resources know of this stream even where they do not send it; YAML never does.
+        Some("watch") if offer.metadata && format.stream_media_type().is_some() => {}
         None | Some("") => {}
         Some(_) => return None,
     }
@@ -297,5 +297,12 @@ mod tests {
         assert_eq!(negotiate("*/*", RESOURCE).unwrap().format, Format::Json);
         assert_eq!(negotiate("text/html", RESOURCE), None);
         assert!(!router_accepts("application/*"));
+    }
+
+    #[test]
+    fn only_what_streams_can_be_asked_to() {
+        assert_eq!(negotiate("application/json;stream=watch", RESOURCE).map(|it| it.format), Some(Format::Json));
+        assert_eq!(negotiate("application/yaml;stream=watch", RESOURCE), None);
+        assert_eq!(negotiate("application/json;stream=watch", Offer::PLAIN), None);
     }
 }
