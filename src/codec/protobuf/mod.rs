@@ -14,7 +14,8 @@ pub use encode::{
     ENVELOPE_END, append_list_item, encode_body, encode_list_start, encode_object, envelope_start, list_item_len,
     watch_event, wrap,
 };
-pub use wire::{Backward, ProtobufError};
+pub(crate) use wire::Backward;
+pub use wire::ProtobufError;
 
 use std::borrow::Cow;
 

@@ -56,30 +56,56 @@ pub fn is_wanted(cx: &Exchange) -> bool {
 pub fn answer(cx: &mut Exchange, format: Format, events: BodyStream) -> Response {
     let accepted = match handshake(cx) {
         Ok(accepted) => accepted,
-        Err(refusal) => return refusal,
+        Err(refusal) => return refusal.response(),
     };
-    let Some(upgrade) = cx.upgrade.take() else { return refuse(400, "not websocket protocol") };
+    let Some(upgrade) = cx.upgrade.take() else { return Refusal::Protocol.response() };
     tokio::spawn(serve(upgrade, format, events));
     accepted
 }
 
+/// What is wrong with a request for a WebSocket.
+#[derive(Clone, Copy)]
+enum Refusal {
+    Method,
+    Key,
+    Version,
+    Origin,
+    Protocol,
+}
+
+impl Refusal {
+    fn response(self) -> Response {
+        let (status, why) = match self {
+            Self::Method => (405, "bad method"),
+            Self::Key => (400, "mismatch challenge/response"),
+            Self::Version => (400, "missing or bad WebSocket Version"),
+            Self::Origin => (403, ""),
+            Self::Protocol => (400, ""),
+        };
+        let mut response = respond::text(status, why);
+        response.headers_mut().remove(header::CONTENT_TYPE);
+        if matches!(self, Self::Version) {
+            response.headers_mut().insert(header::SEC_WEBSOCKET_VERSION, HeaderValue::from_static("13"));
+        }
+        response
+    }
+}
+
 /// The 101, or what is wrong with the request.
-fn handshake(cx: &Exchange) -> Result<Response, Response> {
+fn handshake(cx: &Exchange) -> Result<Response, Refusal> {
     if cx.parts.method != Method::GET {
-        return Err(refuse(405, "bad method"));
+        return Err(Refusal::Method);
     }
     let key = cx.header("sec-websocket-key");
     if key.is_empty() {
-        return Err(refuse(400, "mismatch challenge/response"));
+        return Err(Refusal::Key);
     }
     if cx.header("sec-websocket-version") != "13" {
-        let mut refusal = refuse(400, "missing or bad WebSocket Version");
-        refusal.headers_mut().insert(header::SEC_WEBSOCKET_VERSION, HeaderValue::from_static("13"));
-        return Err(refusal);
+        return Err(Refusal::Version);
     }
     let origin = cx.header("origin");
     if !(origin.starts_with('/') || origin.parse::<::http::Uri>().is_ok_and(|uri| uri.scheme().is_some())) {
-        return Err(refuse(403, ""));
+        return Err(Refusal::Origin);
     }
     let mut response = Response::new(Body::Empty);
     *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
@@ -90,7 +116,7 @@ fn handshake(cx: &Exchange) -> Result<Response, Response> {
     // One protocol is taken, whatever it is; among several none can be chosen.
     match cx.header("sec-websocket-protocol") {
         "" => {}
-        text if text.contains(',') => return Err(refuse(400, "")),
+        text if text.contains(',') => return Err(Refusal::Protocol),
         text => headers.extend(HeaderValue::from_str(text).map(|value| (header::SEC_WEBSOCKET_PROTOCOL, value))),
     }
     Ok(response)
@@ -98,12 +124,6 @@ fn handshake(cx: &Exchange) -> Result<Response, Response> {
 
 fn accept_key(key: &str) -> String {
     STANDARD.encode(digest(&SHA1_FOR_LEGACY_USE_ONLY, &[key.as_bytes(), MAGIC].concat()).as_ref())
-}
-
-fn refuse(status: u16, why: &'static str) -> Response {
-    let mut response = respond::text(status, why);
-    response.headers_mut().remove(header::CONTENT_TYPE);
-    response
 }
 
 async fn serve(upgrade: OnUpgrade, format: Format, events: BodyStream) {
