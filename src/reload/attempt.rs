@@ -111,7 +111,7 @@ impl Reloader {
             move || workshop.build(&options)
         };
         let candidate = match within(&mut self.building, limit, building).await {
-            Ok(result) => result?,
+            Ok(result) => result.map_err(|problem| *problem)?,
             Err(Stuck::Late) => return Err(late()),
             Err(Stuck::Panic(panic)) => {
                 let reason = format!("building the new configuration failed: {panic}");
@@ -208,10 +208,10 @@ struct Workshop {
 }
 
 impl Workshop {
-    fn build(&self, options: &ValidatedOptions) -> Result<Candidate, Problem> {
+    fn build(&self, options: &ValidatedOptions) -> Result<Candidate, Box<Problem>> {
         let failed = |key: &str| {
             let key = key.to_owned();
-            move |reason: String| located(options, &key, reason)
+            move |reason: String| Box::new(located(options, &key, reason))
         };
         let own = app::own_certificates(options).map_err(|error| failed("serving.cert_dir")(error.to_string()))?;
         let made = own.as_ref().map(Prepared::newcomer);

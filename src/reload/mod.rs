@@ -79,7 +79,7 @@ pub struct Reloader {
     watcher: watcher::FileWatcher,
     /// A reading and a building that took too long and are still at it.
     reading: Option<JoinHandle<Result<ValidatedOptions, Problems>>>,
-    building: Option<JoinHandle<Result<attempt::Candidate, Problem>>>,
+    building: Option<JoinHandle<Result<attempt::Candidate, Box<Problem>>>>,
     /// What was applied and taken back; only somebody who asks gets it tried again.
     rejected: Option<ValidatedOptions>,
     last: Report,
