@@ -13,6 +13,7 @@ use self::{server::Server, stop::Stop};
 use crate::{
     api::release,
     chain::{Generation, Shared, shared::StartError},
+    object::DEEP_STACK,
     options::{self, Invocation, ValidatedOptions},
     pki::newcomer::{self, Newcomer, NewcomerOptions, Prepared},
     reload::catalogue::catalogue,
@@ -23,9 +24,6 @@ use crate::{
     },
     telemetry::log,
 };
-
-/// Stack of worker threads: walks over documents of the deepest nesting that is accepted recurse.
-const WORKER_STACK: usize = 8 << 20;
 
 /// How long connections may take to end after the requests in them have.
 const CLOSE_GRACE: Duration = Duration::from_secs(2);
@@ -40,7 +38,7 @@ pub fn run(invocation: Invocation) -> ExitCode {
         Ok(logs) => logs,
         Err(error) => return failed(&error.to_string()),
     };
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().thread_stack_size(WORKER_STACK).build();
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().thread_stack_size(DEEP_STACK).build();
     let runtime = match runtime {
         Ok(runtime) => runtime,
         Err(error) => return failed(&error.to_string()),

@@ -74,12 +74,10 @@ pub fn json(data: &[u8]) {
             prints_as_itself(&value);
             let yaml = codec::encode(Format::Yaml, &value, Style::Compact).expect("every tree has a YAML form");
             let yaml = String::from_utf8(yaml).expect("YAML is text");
-            match yaml::parse(&yaml) {
-                // The writer is one of YAML 1.1, where these end a line; to the reader they are text.
+            match yaml::parse(yaml.as_bytes()) {
+                // These end a line in YAML 1.1, and are folded where text is not quoted.
                 _ if yaml.contains(['\u{85}', '\u{2028}', '\u{2029}']) || has_negative_zero(&value) => {}
                 Ok(back) => assert_eq!(to_string(&back.value), to_string(&value), "changed by YAML: {yaml}"),
-                // Text that says a number beyond all numbers is taken for one; YAML may nest less than JSON.
-                Err(error) if error.contains("non-finite float") || error.contains("budget breached") => {}
                 Err(error) => panic!("{error}: {yaml}"),
             }
         }
@@ -89,8 +87,7 @@ pub fn json(data: &[u8]) {
 }
 
 pub fn yaml(data: &[u8]) {
-    if let Ok(parsed) = yaml::parse(text(data)) {
-        assert!(parsed.duplicates.len() <= 100);
+    if let Ok(parsed) = yaml::parse(data) {
         prints_as_itself(&parsed.value);
     }
 }
@@ -381,8 +378,8 @@ pub fn request(data: &[u8]) {
         }
     }
     negotiate::choose(accept, &["application/json", "application/yaml"]);
-    negotiate::negotiate_discovery(accept);
-    negotiate::router_accepts(accept);
+    negotiate::negotiate_discovery(accept, Format::WITH_CBOR);
+    negotiate::router_accepts(accept, Format::WITH_CBOR);
     negotiate::negotiate_page(accept, "Statusz", &["v1alpha1"]);
 }
 

@@ -58,7 +58,7 @@ const TABLE: [Entry; 39] = [
     known("EventRateLimit", false),
     known("ExtendedResourceToleration", false),
     known("DefaultStorageClass", true),
-    known("StorageObjectInUseProtection", true),
+    built("StorageObjectInUseProtection", true, |_| Arc::new(plugins::StorageObjectInUseProtection)),
     known("PodGroupProtection", true),
     known("OwnerReferencesPermissionEnforcement", false),
     known("PersistentVolumeClaimResize", true),

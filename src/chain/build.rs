@@ -353,6 +353,10 @@ fn layers_around(
         metrics: shared.metrics,
         access_log: options.telemetry.access_log,
         max_body_bytes: usize::try_from(serving.connections.max_body_bytes).unwrap_or(usize::MAX),
+        formats: match options.features.enabled("CBORServingAndStorage") {
+            true => crate::codec::Format::WITH_CBOR,
+            false => crate::codec::Format::USUAL,
+        },
     };
     Stack::new(parts, Box::new(Outermost(chain)))
 }

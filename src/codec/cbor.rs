@@ -5,7 +5,7 @@
 //! Reading gives a tree; for built-in kinds [`crate::schema::decode()`] goes on from there. Input is bounded in depth, and
 //! grows to no more nodes than it has bytes.
 
-use std::fmt;
+use std::{collections::HashSet, fmt};
 
 use base64::{
     Engine,
@@ -14,7 +14,7 @@ use base64::{
 
 use crate::{
     api::hex,
-    object::{Key, MAX_DEPTH, Map, Value},
+    object::{FieldPath, Key, MAX_DEPTH, Map, Step, Value},
     schema::{Scalar, Shape, Table, Type, TypeId, go_base64},
 };
 
@@ -54,6 +54,18 @@ const LATER_BASE16: u64 = 23;
 pub fn encode(table: &Table, ty: TypeId, value: &Value) -> Vec<u8> {
     let mut out = SELF_DESCRIBED.to_vec();
     write(&mut out, table, table.get(ty), value);
+    out
+}
+
+/// A watch event around an encoded object.
+pub fn watch_event(kind: &str, object: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(object.len() + 32);
+    out.extend_from_slice(SELF_DESCRIBED);
+    head(&mut out, MAP, 2);
+    write_bytes(&mut out, b"type");
+    write_bytes(&mut out, kind.as_bytes());
+    write_bytes(&mut out, b"object");
+    out.extend_from_slice(object);
     out
 }
 
@@ -183,7 +195,10 @@ fn from_half(half: u16) -> f64 {
 /// # Errors
 /// Bytes that are not well-formed, repeated members, and what JSON has no word for.
 pub fn decode(bytes: &[u8]) -> Result<Value, CborError> {
-    let mut reader = Reader { bytes, at: 0 };
+    if bytes.is_empty() {
+        return error("EOF");
+    }
+    let mut reader = Reader { bytes, at: 0, search: None };
     let value = reader.value(0)?;
     match bytes.len() - reader.at {
         0 => Ok(value),
@@ -191,9 +206,93 @@ pub fn decode(bytes: &[u8]) -> Result<Value, CborError> {
     }
 }
 
+/// Why the apiVersion and kind of a document cannot be read.
+pub fn type_meta_error(value: &Value) -> Option<String> {
+    let into = |what: &str, target: &str| format!("cbor: cannot unmarshal {what} into Go {target}");
+    match value {
+        Value::Null => None,
+        Value::Object(map) => ["kind", "apiVersion"].iter().find_map(|name| match map.get(name) {
+            None | Some(Value::Null | Value::Str(_)) => None,
+            Some(other) => Some(into(kind_of(other), &format!("struct field v1.TypeMeta.{name} of type string"))),
+        }),
+        Value::Array(_) => {
+            let why = "(cannot decode CBOR array to struct without toarray option)";
+            Some(format!("{} {why}", into("array", "value of type v1.TypeMeta")))
+        }
+        other => Some(into(kind_of(other), "value of type v1.TypeMeta")),
+    }
+}
+
+/// Why a document that is no map cannot be applied.
+pub fn not_a_map(value: &Value) -> String {
+    format!("cbor: cannot unmarshal {} into Go value of type map[string]interface {{}}", kind_of(value))
+}
+
+/// The strict error for the first of these unknown members. It is told by its place in its map only, and it is the only
+/// one that is told.
+pub fn unknown_field(bytes: &[u8], unknown: &[String]) -> Option<String> {
+    let search =
+        Search { path: FieldPath::default(), wanted: unknown.iter().map(String::as_str).collect(), found: None };
+    let mut reader = Reader { bytes, at: 0, search: Some(search) };
+    reader.value(0).ok()?;
+    let at = reader.search?.found?;
+    Some(format!("cbor: found unknown field at map element index {at}"))
+}
+
+/// A type that does not fit, in the words for CBOR.
+pub fn mismatch(bytes: &[u8], ty: &Type, path: &FieldPath, wanted: &str) -> Option<String> {
+    let document = decode(bytes).ok()?;
+    let mut value = &document;
+    for step in path.steps() {
+        value = match (step, value) {
+            (Step::Key(key), Value::Object(map)) => map.get(key)?,
+            (Step::Index(index), Value::Array(items)) => items.get(*index)?,
+            _ => return None,
+        };
+    }
+    let target = match path.steps().first() {
+        Some(Step::Key(name)) => format!("struct field {}.{name}", ty.go),
+        _ => "value".to_owned(),
+    };
+    let overflow = match value {
+        Value::Int(it) if matches!(wanted, "int32" | "int64") => format!(" ({it} overflows Go's {wanted})"),
+        _ => String::new(),
+    };
+    Some(format!("cbor: cannot unmarshal {} into Go {target} of type {wanted}{overflow}", kind_of(value)))
+}
+
+fn kind_of(value: &Value) -> &'static str {
+    name(match value {
+        Value::Int(it) if *it >= 0 => UNSIGNED,
+        Value::Int(_) => NEGATIVE,
+        Value::Str(_) => TEXT,
+        Value::Array(_) => ARRAY,
+        Value::Object(_) => MAP,
+        Value::Null | Value::Bool(_) | Value::Float(_) => SIMPLE,
+    })
+}
+
 struct Reader<'a> {
     bytes: &'a [u8],
     at: usize,
+    search: Option<Search<'a>>,
+}
+
+/// Looks for the first of some members.
+struct Search<'a> {
+    path: FieldPath,
+    wanted: HashSet<&'a str>,
+    /// Its place in its map.
+    found: Option<usize>,
+}
+
+impl Search<'_> {
+    fn enter(&mut self, key: &Key, at: usize) {
+        self.path.push_key(key);
+        if self.found.is_none() && self.wanted.contains(self.path.to_string().as_str()) {
+            self.found = Some(at);
+        }
+    }
 }
 
 /// A count, or "until the break".
@@ -295,7 +394,13 @@ impl<'a> Reader<'a> {
     fn array(&mut self, count: Count, depth: usize) -> Result<Value, CborError> {
         let mut items = Vec::new();
         while self.goes_on(count, items.len())? {
+            if let Some(search) = &mut self.search {
+                search.path.push_index(items.len());
+            }
             items.push(self.value(depth + 1)?);
+            if let Some(search) = &mut self.search {
+                search.path.pop();
+            }
         }
         Ok(Value::Array(items))
     }
@@ -308,7 +413,13 @@ impl<'a> Reader<'a> {
                 return error(format!("cbor: cannot unmarshal {} into Go value of type string", name(major)));
             }
             let key = Key::new(&text(self.string(major, length)?, major)?);
+            if let Some(search) = &mut self.search {
+                search.enter(&key, members.len());
+            }
             members.push((key, self.value(depth + 1)?));
+            if let Some(search) = &mut self.search {
+                search.path.pop();
+            }
         }
         let mut repeated = None;
         let map = Map::from_members(members, |key| repeated = Some(key.to_string()));
@@ -446,7 +557,7 @@ mod tests {
     #[test]
     fn what_json_has_no_word_for_is_refused() {
         let refused = |text: &str| decode(&hex::decode(text)).unwrap_err().to_string();
-        assert_eq!(refused(""), "unexpected EOF");
+        assert_eq!(refused(""), "EOF");
         assert_eq!(refused("a1"), "unexpected EOF");
         assert_eq!(refused("0000"), "cbor: 1 bytes of extraneous data starting at index 1");
         assert_eq!(refused("f97e00"), "cbor: floating-point NaN is not allowed");
@@ -454,7 +565,9 @@ mod tests {
         assert!(refused("1bffffffffffffffff").contains("positive integer"));
         assert!(refused("a241610141610 2".replace(' ', "").as_str()).contains("duplicate map key"));
         assert!(refused("61ff").contains("UTF-8"));
-        assert!(refused(&"81".repeat(100_000)).contains("max nested level"));
+        let deep = || decode(&[0x81].repeat(100_000)).unwrap_err().to_string();
+        let deep = std::thread::Builder::new().stack_size(crate::object::DEEP_STACK).spawn(deep);
+        assert!(deep.unwrap().join().unwrap().contains("max nested level"));
         assert!(refused("9bffffffffffffffff").contains("EOF"));
     }
 
@@ -463,5 +576,17 @@ mod tests {
         // {_ (_ "a" "b"): [_ 1, (_ h'c3' h'a9')]}
         let value = decode(&hex::decode("bf7f61616162ff9f015f41c341a9ffffff")).unwrap();
         assert_eq!(to_string(&value), r#"{"ab":[1,"é"]}"#);
+    }
+
+    #[test]
+    fn an_unknown_member_is_told_by_its_place_as_it_was_sent() {
+        // {"b": {"y": 1, "x": 2}, "a": 3}
+        let bytes = hex::decode("a26162a2617901617802616103");
+        let told =
+            |unknown: &[&str]| unknown_field(&bytes, &unknown.iter().map(|it| it.to_string()).collect::<Vec<_>>());
+        assert_eq!(told(&["a"]).unwrap(), "cbor: found unknown field at map element index 1");
+        assert_eq!(told(&["a", "b.x"]).unwrap(), "cbor: found unknown field at map element index 1");
+        assert_eq!(told(&["a", "b"]).unwrap(), "cbor: found unknown field at map element index 0");
+        assert_eq!(told(&[]), None);
     }
 }

@@ -178,7 +178,7 @@ mod tests {
     fn what_is_written_reads_back() {
         let value = parse(br#"{"a":"","b":"no","c":"0x1F","d":" x","e":"a\tb","f":"\u0001","g":{},"h":[[1,[2]],{"x":{"y":"z"}}],"i":" x\ny","j":"a\n\n","k":"\n"}"#).expect("test JSON");
         let text = String::from_utf8(to_vec(&value)).expect("text");
-        assert_eq!(crate::object::yaml::parse(&text).expect("YAML").value, value, "{text}");
+        assert_eq!(crate::object::yaml::parse(text.as_bytes()).expect("YAML").value, value, "{text}");
     }
 
     #[test]

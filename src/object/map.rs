@@ -19,7 +19,12 @@ impl Map {
 
     /// Sorts members in the order they were written; the last of several with one key wins, and each key that
     /// came more than once is told to `duplicate` (once for each repetition). O(n log n), O(n) when sorted.
-    pub fn from_members(mut members: Vec<(Key, Value)>, mut duplicate: impl FnMut(&Key)) -> Self {
+    pub fn from_members(members: Vec<(Key, Value)>, mut duplicate: impl FnMut(&Key)) -> Self {
+        Self::from_members_replacing(members, |key, _| duplicate(key))
+    }
+
+    /// The same; `replaced` gets the values that lost, in the order they were written.
+    pub fn from_members_replacing(mut members: Vec<(Key, Value)>, mut replaced: impl FnMut(&Key, Value)) -> Self {
         if members.windows(2).all(|pair| pair[0].0 < pair[1].0) {
             return Self(members);
         }
@@ -28,8 +33,7 @@ impl Map {
         for member in members {
             match unique.last_mut() {
                 Some(last) if last.0 == member.0 => {
-                    duplicate(&member.0);
-                    last.1 = member.1;
+                    replaced(&member.0, std::mem::replace(&mut last.1, member.1));
                 }
                 _ => unique.push(member),
             }

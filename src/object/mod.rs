@@ -9,12 +9,14 @@ mod map;
 mod parse;
 mod path;
 mod print;
+mod quote;
 mod value;
 pub mod yaml;
 
 pub use key::{Key, register_static_keys, static_keys};
 pub use map::Map;
-pub use parse::{JsonError, MAX_DEPTH, Parsed, parse, parse_reporting_duplicates, parse_without};
+pub use parse::{DEEP_STACK, JsonError, MAX_DEPTH, Parsed, parse, parse_reporting_duplicates, parse_without};
 pub use path::{FieldPath, Room, Step};
 pub use print::{Style, escape_into, print_float, to_string, to_vec, write_json, write_json_ranked};
+pub use quote::{is_printable, quote};
 pub use value::Value;

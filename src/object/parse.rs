@@ -5,9 +5,12 @@ use super::{
     path::{FieldPath, Room},
 };
 
-/// Deepest nesting of arrays and objects. Go stops at 10,000; no real object comes near this, and walks over the
-/// tree recurse.
-pub const MAX_DEPTH: usize = 1_000;
+/// Deepest nesting of arrays and objects, the same as Go's. Walks over the tree recurse, so that whoever handles such a tree
+/// needs [`DEEP_STACK`].
+pub const MAX_DEPTH: usize = 10_000;
+
+/// The stack of threads that handle trees of any depth, in bytes. Only what is used of it costs memory.
+pub const DEEP_STACK: usize = 64 << 20;
 
 /// Why text is no JSON: the message Go gives and where (bytes from the start).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,9 +31,14 @@ impl std::error::Error for JsonError {}
 pub struct Parsed {
     pub value: Value,
     pub duplicates: Vec<String>,
+    /// What members had before they were written again: to whoever knows their types, several are one.
+    pub replaced: Vec<(FieldPath, Value)>,
 }
 
-pub(super) const MAX_DUPLICATES: usize = 100;
+const MAX_DUPLICATES: usize = 100;
+
+/// Steps that the paths of replaced values may have together; what is beyond is replaced like anything else.
+const MAX_REPLACED_STEPS: usize = 1 << 20;
 
 /// Parses one document; the last of several members with one name wins silently.
 pub fn parse(text: &[u8]) -> Result<Value, JsonError> {
@@ -50,7 +58,7 @@ pub fn parse_without(text: &[u8], member: &'static str) -> Result<Value, JsonErr
 pub fn parse_reporting_duplicates(text: &[u8]) -> Result<Parsed, JsonError> {
     let mut parser = Parser { path: Some(FieldPath::default()), ..Parser::new(text) };
     let value = parser.document()?;
-    Ok(Parsed { value, duplicates: parser.duplicates })
+    Ok(Parsed { value, duplicates: parser.duplicates, replaced: parser.replaced })
 }
 
 struct Parser<'a> {
@@ -63,15 +71,25 @@ struct Parser<'a> {
     room: Room,
     /// A member of the root that nobody wants to see.
     left_out: Option<&'static str>,
+    replaced: Vec<(FieldPath, Value)>,
+    replaced_steps: usize,
 }
 
 impl<'a> Parser<'a> {
     fn new(text: &'a [u8]) -> Self {
-        Self { text, at: 0, depth: 0, path: None, duplicates: Vec::new(), left_out: None, room: Room::default() }
+        Self {
+            text,
+            at: 0,
+            depth: 0,
+            path: None,
+            duplicates: Vec::new(),
+            room: Room::default(),
+            left_out: None,
+            replaced: Vec::new(),
+            replaced_steps: 0,
+        }
     }
-}
 
-impl Parser<'_> {
     fn document(&mut self) -> Result<Value, JsonError> {
         self.space();
         let value = self.value()?;
@@ -255,21 +273,21 @@ impl Parser<'_> {
     }
 
     fn close(&mut self, members: Vec<(Key, Value)>) -> Map {
-        let (path, duplicates, room) = (&mut self.path, &mut self.duplicates, &mut self.room);
+        let Self { path, duplicates, room, replaced: all, replaced_steps: steps, .. } = self;
         let mut last: Option<Key> = None;
-        Map::from_members(members, |key| {
+        Map::from_members_replacing(members, |key, replaced| {
+            let Some(path) = path else { return };
+            path.push_key(key);
+            if replaced.is_object() && *steps < MAX_REPLACED_STEPS {
+                *steps += path.steps().len();
+                all.push((path.clone(), replaced));
+            }
             // Go reports each repeated name once per object.
-            if last.as_ref() == Some(key) {
-                return;
-            }
-            last = Some(key.clone());
-            if let Some(path) = path
-                && duplicates.len() < MAX_DUPLICATES
-            {
-                path.push_key(key);
+            if last.as_ref() != Some(key) && duplicates.len() < MAX_DUPLICATES {
                 duplicates.extend(path.text_within(room));
-                path.pop();
             }
+            path.pop();
+            last = Some(key.clone());
         })
     }
 
@@ -479,9 +497,14 @@ mod tests {
 
     #[test]
     fn deep_nesting_is_refused_and_does_not_overflow() {
-        assert_eq!(message(&"[".repeat(200_000)), "exceeded max depth");
-        let deep = format!("{}{}", "[".repeat(MAX_DEPTH), "]".repeat(MAX_DEPTH));
-        assert!(parse(deep.as_bytes()).is_ok());
+        let deep = || {
+            assert_eq!(message(&"[".repeat(200_000)), "exceeded max depth");
+            let deep = format!("{}{}", "[".repeat(MAX_DEPTH), "]".repeat(MAX_DEPTH));
+            let value = parse(deep.as_bytes()).unwrap();
+            assert_eq!(crate::object::to_string(&value), deep);
+            assert!(value.clone() == value);
+        };
+        std::thread::Builder::new().stack_size(DEEP_STACK).spawn(deep).unwrap().join().unwrap();
     }
 
     #[test]

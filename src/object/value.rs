@@ -53,6 +53,10 @@ impl Value {
         if let Self::Array(it) = self { Some(it) } else { None }
     }
 
+    pub fn is_object(&self) -> bool {
+        matches!(self, Self::Object(_))
+    }
+
     pub fn as_object(&self) -> Option<&Map> {
         if let Self::Object(it) = self { Some(it) } else { None }
     }

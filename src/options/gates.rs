@@ -40,7 +40,7 @@ const fn gate(name: &'static str, stage: Stage, default: bool) -> Gate {
 }
 
 /// Gates whose change kenter acts on. Setting another away from its default is accepted with a warning.
-const HONOURED: &[&str] = &[];
+const HONOURED: &[&str] = &["CBORServingAndStorage"];
 
 /// What setting some gates comes to.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -22,7 +22,10 @@ use super::{
     strategy::{Lifecycle, Strategy, StrategyContext, Undo},
 };
 use crate::{
-    api::{ApiError, ErrorList, FieldError, Path, Reason, meta::Meta, status::GroupResource},
+    api::{
+        ApiError, ErrorList, FieldError, Path, Reason, field::quote, meta::Meta, names::is_path_segment_name,
+        status::GroupResource,
+    },
     object::Value,
     schema::ownership::keep_times,
     storage::{
@@ -136,13 +139,31 @@ impl Store {
         self.cache.consistent().await.map_err(|error| self.cache_error(error))
     }
 
+    /// The key of a name that somebody asks for.
+    ///
+    /// # Errors
+    /// A name that would be no part of a path.
+    pub fn key_of(&self, namespace: &str, name: &str) -> Result<Arc<str>, ApiError> {
+        let problems = is_path_segment_name(name);
+        if !problems.is_empty() {
+            let name = quote(name);
+            return Err(ApiError::bad_request(format!("Name parameter invalid: {name}: {}", problems.join(";"))));
+        }
+        let key = self.resource.key(namespace, name);
+        if self.resource.namespaced && matches!(namespace, "." | "..") {
+            let shown = quote(key.strip_prefix("/registry").unwrap_or(&key));
+            return Err(ApiError::unmapped(format!("invalid key: {shown}")));
+        }
+        Ok(key)
+    }
+
     /// The newest entry of a name.
     ///
     /// # Errors
     /// NotFound, or the storage's failure.
     pub async fn get(&self, namespace: &str, name: &str) -> Result<Arc<Entry>, ApiError> {
+        let key = self.key_of(namespace, name)?;
         let snapshot = self.consistent().await?;
-        let key = self.resource.key(namespace, name);
         snapshot.get(&key).cloned().ok_or_else(|| ApiError::not_found(self.gr(), name))
     }
 
@@ -339,7 +360,7 @@ impl Store {
         admit: &dyn Admit,
         create_missing: bool,
     ) -> Result<Stored, ApiError> {
-        let key = self.resource.key(write.cx.namespace, name);
+        let key = self.key_of(write.cx.namespace, name)?;
         for _ in 0..MAX_ATTEMPTS {
             let found = self.consistent().await?.get(&key).cloned();
             let attempt = match found {

@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     api::{duration, field::quote, quantity::Quantity},
-    object::{FieldPath, Key, Map, Room, Value, print_float},
+    object::{self, FieldPath, Key, Map, Room, Value, print_float},
 };
 
 /// Strict errors and type errors gathered at most; Go stops at the same number of strict ones.
@@ -23,11 +23,15 @@ const MAX_PROBLEMS: usize = 100;
 
 /// Why a tree is no value of its type, in Go's words (`json: cannot unmarshal string into Go struct field …`).
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DecodeError(pub String);
+pub struct DecodeError {
+    pub message: String,
+    /// Where the wrong type is and the Go type that was to be there; for those who word it otherwise than JSON.
+    pub mismatch: Option<(FieldPath, String)>,
+}
 
 impl fmt::Display for DecodeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        f.write_str(&self.message)
     }
 }
 impl std::error::Error for DecodeError {}
@@ -67,6 +71,69 @@ fn decode_tree(
     Ok(match source {
         Some(text) if unknown.len() > 1 => source::in_order(text, unknown),
         _ => unknown,
+    })
+}
+
+/// Gives members that were written several times what Go makes of them: structs and maps are filled again and again,
+/// everything else is replaced. `replaced` are the values before the last, in the order of the text.
+pub fn merge_repeated(table: &Table, ty: TypeId, value: &mut Value, replaced: Vec<(FieldPath, Value)>) {
+    let mut whole: Vec<(FieldPath, Value)> = Vec::new();
+    for (path, earlier) in replaced {
+        match whole.last_mut().filter(|(known, _)| *known == path) {
+            Some((_, first)) => {
+                let later = earlier;
+                let ty = type_at(table, ty, &path);
+                let first_value = std::mem::take(first);
+                *first = ty.map_or(later.clone(), |ty| fill(table, ty, first_value, later));
+            }
+            None => whole.push((path, earlier)),
+        }
+    }
+    for (path, earlier) in whole {
+        let (Some(ty), Some(last)) = (type_at(table, ty, &path), value_at(value, &path)) else { continue };
+        let later = last.take();
+        *last = fill(table, ty, earlier, later);
+    }
+}
+
+/// `later` read into what `earlier` was read into.
+fn fill<'t>(table: &'t Table, ty: &'t Type, earlier: Value, later: Value) -> Value {
+    let (Value::Object(mut map), Value::Object(more)) = (earlier, later.clone()) else { return later };
+    match &ty.shape {
+        Shape::Map(_) => {
+            for (key, value) in more {
+                map.insert(key, value);
+            }
+        }
+        Shape::Struct(it) => {
+            for (key, value) in more {
+                let field = it.field(&key).map(|field| table.get(field.slot.ty));
+                let value = match (field, map.remove(&key)) {
+                    (Some(ty), Some(before)) => fill(table, ty, before, value),
+                    _ => value,
+                };
+                map.insert(key, value);
+            }
+        }
+        _ => return later,
+    }
+    Value::Object(map)
+}
+
+fn type_at<'t>(table: &'t Table, ty: TypeId, path: &FieldPath) -> Option<&'t Type> {
+    path.steps().iter().try_fold(table.get(ty), |ty, step| match (step, &ty.shape) {
+        (object::Step::Key(key), Shape::Struct(it)) => it.field(key).map(|field| table.get(field.slot.ty)),
+        (object::Step::Key(_), Shape::Map(it)) => Some(table.get(it.value.ty)),
+        (object::Step::Index(_), Shape::List(it)) => Some(table.get(it.item.ty)),
+        _ => None,
+    })
+}
+
+fn value_at<'v>(value: &'v mut Value, path: &FieldPath) -> Option<&'v mut Value> {
+    path.steps().iter().try_fold(value, |value, step| match (step, value) {
+        (object::Step::Key(key), Value::Object(map)) => map.get_mut(key),
+        (object::Step::Index(index), Value::Array(items)) => items.get_mut(*index),
+        _ => None,
     })
 }
 
@@ -123,6 +190,8 @@ struct Problem {
     /// Ends Go's decoding at once (an UnmarshalJSON method failed); the others wait for the end.
     aborts: bool,
     text: Text,
+    /// The Go type that the value has not.
+    wanted: Option<String>,
 }
 
 enum Text {
@@ -365,7 +434,7 @@ impl<'t> Walker<'t> {
             Ok(Some(canonical)) => *text = canonical,
             Err(offset) => {
                 let text = Text::Whole(format!("illegal base64 data at input byte {offset}"));
-                self.problem(Problem { path: at.path(), aborts: false, text });
+                self.problem(Problem { path: at.path(), aborts: false, text, wanted: None });
             }
         }
     }
@@ -407,11 +476,11 @@ impl<'t> Walker<'t> {
             Value::Float(it) if is_number(go) => Text::Number(before, print_float(*it), after),
             _ => Text::Whole(before + &after),
         };
-        self.problem(Problem { path: at.path(), aborts, text });
+        self.problem(Problem { path: at.path(), aborts, text, wanted: Some(go.to_owned()) });
     }
 
     fn abort(&mut self, at: &At, message: String) {
-        self.problem(Problem { path: at.path(), aborts: true, text: Text::Whole(message) });
+        self.problem(Problem { path: at.path(), aborts: true, text: Text::Whole(message), wanted: None });
     }
 
     fn problem(&mut self, problem: Problem) {
@@ -456,13 +525,15 @@ fn first_problem(mut problems: Vec<Problem>, source: Option<&[u8]>) -> DecodeErr
         .min_by_key(|(at, (problem, place))| (!problem.aborts, place.as_ref().map(|place| place.start), *at))
         .map_or(0, |(at, _)| at);
     let written = places.get(first).cloned().flatten().and_then(|place| source?.get(place));
-    DecodeError(match problems.swap_remove(first).text {
+    let Problem { path, text, wanted, .. } = problems.swap_remove(first);
+    let message = match text {
         Text::Whole(text) => text,
         Text::Number(before, number, after) => {
             let number = written.map_or(number, |text| String::from_utf8_lossy(text).into_owned());
             format!("{before} {number}{after}")
         }
-    })
+    };
+    DecodeError { message, mismatch: wanted.map(|wanted| (path, wanted)) }
 }
 
 #[cfg(test)]

@@ -19,7 +19,7 @@ pub(crate) mod vectors;
 pub mod zero;
 
 pub use builtin::builtin;
-pub use decode::{DecodeError, decode, normalise, normalise_stored, strict_errors};
+pub use decode::{DecodeError, decode, merge_repeated, normalise, normalise_stored, strict_errors};
 pub use table::{
     AdditionalMembers, Field, Granularity, KindRow, List, ListType, MapOf, Nested, Omit, OneOf, PatchStrategy, Scalar,
     Shape, Slot, Struct, Table, Type, TypeId, Validation, WireEntry, WireMember,

@@ -304,7 +304,7 @@ impl Coercer {
         match decode(builtin(), ty, metadata, None) {
             Ok(unknown) => self.report(&path, unknown),
             Err(error) if self.malformed == Malformed::Refuse => {
-                return Err(Box::new(Refused { field: path.to_string(), value: written, cause: error.0 }));
+                return Err(Box::new(Refused { field: path.to_string(), value: written, cause: error.message }));
             }
             // Member by member: what can be read alone is kept.
             Err(_) => {

@@ -12,7 +12,7 @@ use super::{
     request_info::RequestInfo,
 };
 pub use crate::api::warnings::Warnings;
-use crate::{api::ApiError, auth::user::UserInfo};
+use crate::{api::ApiError, auth::user::UserInfo, codec::Format};
 
 /// The most a body may have where nothing else was configured; more is 413.
 pub const MAX_BODY_BYTES: usize = 3 * 1024 * 1024;
@@ -28,6 +28,8 @@ pub struct Exchange {
     pub body: Option<BodyStream>,
     /// The most the body may have, in bytes.
     pub max_body_bytes: usize,
+    /// The formats that bodies may have, in the order of preference.
+    pub formats: &'static [Format],
     pub conn: Arc<ConnInfo>,
     pub upgrade: Option<hyper::upgrade::OnUpgrade>,
     pub query: Query,
@@ -54,6 +56,7 @@ impl Exchange {
             parts: request.parts,
             body: Some(request.body),
             max_body_bytes: MAX_BODY_BYTES,
+            formats: Format::USUAL,
             conn: request.conn,
             upgrade: request.upgrade,
             query,

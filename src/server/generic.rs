@@ -25,7 +25,7 @@ pub struct GenericApiServer {
 impl GenericApiServer {
     /// Answers a request about a resource of a group that is installed here; `None` where the group is not.
     pub async fn resource(&self, cx: &mut Exchange) -> Option<Response> {
-        if !cx.info.resource_request {
+        if !cx.info.resource_request || !is_routed(&cx.info.path) {
             return None;
         }
         let rows = self.rows.load_full();
@@ -35,4 +35,9 @@ impl GenericApiServer {
         };
         Some(self.endpoints.serve(cx, row, version).await)
     }
+}
+
+/// Whether a path begins as those of resources do; more slashes mean the same, but lead nowhere.
+fn is_routed(path: &str) -> bool {
+    path.starts_with("/api/") || path.starts_with("/apis/") && !path.starts_with("/apis//")
 }

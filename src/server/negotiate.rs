@@ -94,13 +94,13 @@ pub fn accept_header(headers: &HeaderMap) -> String {
     values.join(",")
 }
 
-/// The first clause that can be met.
-pub fn negotiate(accept: &str, offer: Offer) -> Option<Accepted> {
+/// The first clause that can be met in one of these formats.
+pub fn negotiate(accept: &str, formats: &[Format], offer: Offer) -> Option<Accepted> {
     if accept.trim().is_empty() {
         return Some(Accepted::JSON);
     }
     for clause in clauses(accept) {
-        for format in Format::ALL {
+        for format in formats.iter().copied() {
             if !matches(&clause, format) {
                 continue;
             }
@@ -124,8 +124,8 @@ fn matches(clause: &Clause<'_>, format: Format) -> bool {
 fn meet(clause: &Clause<'_>, format: Format, offer: Offer) -> Option<Accepted> {
     let param = |name: &str| clause.params.iter().rev().find(|(key, _)| *key == name).map(|(_, value)| *value);
     match param("stream") {
-        // Resources know of this stream even where they do not send it; YAML never does.
-        Some("watch") if offer.metadata && format.stream_media_type().is_some() => {}
+        // What streams may be asked to, even where it does not; YAML never does.
+        Some("watch") if format.stream_media_type().is_some() => {}
         None | Some("") => {}
         Some(_) => return None,
     }
@@ -136,7 +136,9 @@ fn meet(clause: &Clause<'_>, format: Format, offer: Offer) -> Option<Accepted> {
     };
     let transform = match (param("as"), version) {
         (None | Some(""), _) => Transform::None,
-        (Some("Table"), Some(version)) if offer.table && format != Format::Protobuf => Transform::Table(version),
+        (Some("Table"), Some(version)) if offer.table && !matches!(format, Format::Protobuf | Format::Cbor) => {
+            Transform::Table(version)
+        }
         (Some("PartialObjectMetadata"), Some(version)) if offer.metadata => Transform::PartialObjectMetadata(version),
         (Some("PartialObjectMetadataList"), Some(version)) if offer.metadata => {
             Transform::PartialObjectMetadataList(version)
@@ -150,7 +152,7 @@ fn meet(clause: &Clause<'_>, format: Format, offer: Offer) -> Option<Accepted> {
 }
 
 /// The first clause that discovery can meet, and whether it asks for the aggregated form.
-pub fn negotiate_discovery(accept: &str) -> Option<(Accepted, bool)> {
+pub fn negotiate_discovery(accept: &str, formats: &[Format]) -> Option<(Accepted, bool)> {
     if accept.trim().is_empty() {
         return Some((Accepted::JSON, false));
     }
@@ -159,7 +161,7 @@ pub fn negotiate_discovery(accept: &str) -> Option<(Accepted, bool)> {
             |name: &str| clause.params.iter().rev().find(|(key, _)| *key == name).map_or("", |(_, value)| value);
         let aggregated = [("as", "APIGroupDiscoveryList"), ("g", "apidiscovery.k8s.io"), ("v", "v2")];
         let aggregated = aggregated.iter().all(|(name, value)| param(name) == *value);
-        for format in Format::ALL {
+        for format in formats.iter().copied() {
             if !matches(&clause, format) {
                 continue;
             }
@@ -206,58 +208,107 @@ pub fn choose(accept: &str, offers: &[&str]) -> Option<usize> {
 }
 
 /// Whether the router of built-in resources lets a request through: a media type as it is written, or `*/*`.
-pub fn router_accepts(accept: &str) -> bool {
+pub fn router_accepts(accept: &str, formats: &[Format]) -> bool {
     accept.trim().is_empty()
         || clauses(accept).iter().any(|clause| {
             (clause.kind == "*" && clause.subtype == "*")
-                || Format::ALL
+                || formats
                     .iter()
                     .any(|format| format.media_type().split_once('/') == Some((clause.kind, clause.subtype)))
         })
 }
 
 /// The router's own 406.
-pub fn router_not_acceptable(watchable: bool) -> ApiError {
-    let mut available: Vec<&str> = Format::ALL.iter().map(|format| format.media_type()).collect();
+pub fn router_not_acceptable(formats: &[Format], watchable: bool) -> ApiError {
+    let mut available: Vec<&str> = formats.iter().map(|format| format.media_type()).collect();
     if watchable {
-        available.extend(["application/json;stream=watch", "application/vnd.kubernetes.protobuf;stream=watch"]);
+        available.extend(formats.iter().filter_map(|format| format.told_stream_media_type()));
     }
     ApiError::not_acceptable(format!("406: Not Acceptable\n\nAvailable representations: {}", available.join(", ")))
         .with_details(Default::default())
 }
 
 /// The 406 of a handler.
-pub fn not_acceptable(stream: bool) -> ApiError {
-    let list = if stream {
-        "application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch".to_owned()
-    } else {
-        Format::ALL.map(Format::media_type).join(", ")
+pub fn not_acceptable(formats: &[Format], stream: bool) -> ApiError {
+    let list: Vec<&str> = match stream {
+        true => formats.iter().filter_map(|format| format.told_stream_media_type()).collect(),
+        false => formats.iter().map(|format| format.media_type()).collect(),
     };
-    ApiError::not_acceptable(format!("only the following media types are accepted: {list}"))
+    ApiError::not_acceptable(format!("only the following media types are accepted: {}", list.join(", ")))
 }
 
 /// The format of a body. A missing Content-Type is JSON.
 ///
 /// # Errors
 /// 415 with what would be accepted.
-pub fn body_format(headers: &HeaderMap) -> Result<Format, ApiError> {
+pub fn body_format(headers: &HeaderMap, formats: &[Format]) -> Result<Format, ApiError> {
     let text = headers.get("content-type").and_then(|value| value.to_str().ok()).unwrap_or("");
-    let base = text.split(';').next().unwrap_or("").trim().to_ascii_lowercase();
-    if base.is_empty() {
+    if text.is_empty() {
         return Ok(Format::Json);
     }
-    Format::ALL
-        .into_iter()
-        .find(|format| format.media_type() == base)
-        .ok_or_else(|| unsupported_media_type(&Format::ALL.map(Format::media_type)))
+    let base = media_type(text);
+    let format = formats.iter().copied().find(|format| base.as_deref() == Some(format.media_type()));
+    format.ok_or_else(|| unsupported_body(formats))
+}
+
+fn unsupported_body(formats: &[Format]) -> ApiError {
+    let accepted: Vec<&str> = formats.iter().map(|format| format.media_type()).collect();
+    unsupported_media_type(&accepted)
+}
+
+/// The media type of a header without its parameters, which have to be well-formed (Go's `mime.ParseMediaType`).
+fn media_type(text: &str) -> Option<String> {
+    let (base, mut rest) = text.split_once(';').map_or((text, ""), |(base, rest)| (base, rest));
+    let mut names: Vec<String> = Vec::new();
+    while !rest.trim_start().is_empty() {
+        let (name, value) = rest.trim_start().split_once('=').unwrap_or((rest, ""));
+        let name = name.to_ascii_lowercase();
+        let value_length = parameter_value(value).filter(|_| is_token(&name) && !names.contains(&name));
+        let after = match value_length {
+            Some(length) => value.get(length..).unwrap_or("").trim_start(),
+            // A trailing semicolon is no mistake.
+            None => return rest.trim().is_empty().then(|| base.trim().to_ascii_lowercase()),
+        };
+        names.push(name);
+        rest = match after.strip_prefix(';') {
+            Some(rest) => rest,
+            None if after.is_empty() => "",
+            None => return None,
+        };
+    }
+    Some(base.trim().to_ascii_lowercase())
+}
+
+/// How long the value at the beginning of this text is: a token or a quoted text.
+fn parameter_value(text: &str) -> Option<usize> {
+    let Some(quoted) = text.strip_prefix('"') else {
+        let length = text.bytes().take_while(|byte| is_token_byte(*byte)).count();
+        return (length > 0).then_some(length);
+    };
+    let mut escaped = false;
+    for (at, byte) in quoted.bytes().enumerate() {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' => escaped = true,
+            b'"' => return Some(at + 2),
+            _ => {}
+        }
+    }
+    None
+}
+
+fn is_token(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(is_token_byte)
+}
+
+fn is_token_byte(byte: u8) -> bool {
+    byte.is_ascii_graphic() && !b"()<>@,;:\\\"/[]?=".contains(&byte)
 }
 
 /// The format of a custom resource's body, which has no protobuf form.
-pub fn body_format_without_protobuf(headers: &HeaderMap) -> Result<Format, ApiError> {
-    match body_format(headers) {
-        Ok(Format::Protobuf) | Err(_) => {
-            Err(unsupported_media_type(&[Format::Json, Format::Yaml, Format::Protobuf].map(Format::media_type)))
-        }
+pub fn body_format_without_protobuf(headers: &HeaderMap, formats: &[Format]) -> Result<Format, ApiError> {
+    match body_format(headers, formats) {
+        Ok(Format::Protobuf) => Err(unsupported_body(formats)),
         other => other,
     }
 }
@@ -286,23 +337,50 @@ mod tests {
     #[test]
     fn a_clause_that_cannot_be_met_is_skipped() {
         let table = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json";
-        assert_eq!(negotiate(table, RESOURCE).unwrap().transform, Transform::Table(MetaVersion::V1));
-        assert_eq!(negotiate(table, Offer::PLAIN).unwrap().transform, Transform::None);
-        assert_eq!(negotiate("application/json;as=Nope;v=v1;g=meta.k8s.io", RESOURCE), None);
+        assert_eq!(negotiate(table, Format::USUAL, RESOURCE).unwrap().transform, Transform::Table(MetaVersion::V1));
+        assert_eq!(negotiate(table, Format::USUAL, Offer::PLAIN).unwrap().transform, Transform::None);
+        assert_eq!(negotiate("application/json;as=Nope;v=v1;g=meta.k8s.io", Format::USUAL, RESOURCE), None);
     }
 
     #[test]
     fn quality_orders_clauses_and_wildcards_prefer_json() {
-        assert_eq!(negotiate("application/json;q=0.5, application/yaml", RESOURCE).unwrap().format, Format::Yaml);
-        assert_eq!(negotiate("*/*", RESOURCE).unwrap().format, Format::Json);
-        assert_eq!(negotiate("text/html", RESOURCE), None);
-        assert!(!router_accepts("application/*"));
+        assert_eq!(
+            negotiate("application/json;q=0.5, application/yaml", Format::USUAL, RESOURCE).unwrap().format,
+            Format::Yaml
+        );
+        assert_eq!(negotiate("*/*", Format::USUAL, RESOURCE).unwrap().format, Format::Json);
+        assert_eq!(negotiate("text/html", Format::USUAL, RESOURCE), None);
+        assert!(!router_accepts("application/*", Format::USUAL));
+    }
+
+    #[test]
+    fn a_content_type_with_broken_parameters_is_none() {
+        let format = |text: &str| {
+            body_format(&HeaderMap::from_iter([(::http::header::CONTENT_TYPE, text.parse().unwrap())]), Format::USUAL)
+                .ok()
+        };
+        for text in
+            ["application/json", "application/json; charset=utf-8", "application/JSON;", "application/json ; a=\"b;c\""]
+        {
+            assert_eq!(format(text), Some(Format::Json), "{text}");
+        }
+        for text in [
+            "application/json; charset",
+            "application/json; =x",
+            "application/json; a=b; a=c",
+            "application/json; a=\"b",
+        ] {
+            assert_eq!(format(text), None, "{text}");
+        }
+        assert_eq!(format("application/cbor"), None);
     }
 
     #[test]
     fn only_what_streams_can_be_asked_to() {
-        assert_eq!(negotiate("application/json;stream=watch", RESOURCE).map(|it| it.format), Some(Format::Json));
-        assert_eq!(negotiate("application/yaml;stream=watch", RESOURCE), None);
-        assert_eq!(negotiate("application/json;stream=watch", Offer::PLAIN), None);
+        let format = |text: &str, offer: Offer| negotiate(text, Format::USUAL, offer).map(|it| it.format);
+        for offer in [RESOURCE, Offer::PLAIN] {
+            assert_eq!(format("application/json;stream=watch", offer), Some(Format::Json));
+            assert_eq!(format("application/yaml;stream=watch", offer), None);
+        }
     }
 }

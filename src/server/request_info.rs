@@ -40,12 +40,14 @@ impl RequestInfo {
     /// # Errors
     /// A `/watch/` or `/proxy/` path with nothing after it; upstream answers 500.
     pub fn new(method: &Method, path: &str, query: &Query) -> Result<Self, String> {
-        let mut info = Self { path: path.to_owned(), verb: method.as_str().to_ascii_lowercase(), ..Self::default() };
-        let parts = split(path);
+        // An escaped slash divides like any other.
+        let path = decode_path(path);
+        let mut info = Self { path: path.to_string(), verb: method.as_str().to_ascii_lowercase(), ..Self::default() };
+        let parts = split(&path);
         if parts.len() < 3 {
             return Ok(info);
         }
-        let prefix = parts[0].as_ref();
+        let prefix = parts[0];
         let rest = match prefix {
             "api" => &parts[1..],
             "apis" if parts.len() >= 4 => {
@@ -62,7 +64,7 @@ impl RequestInfo {
         Ok(info)
     }
 
-    fn resource(&mut self, method: &Method, mut parts: &[Cow<'_, str>], query: &Query) -> Result<(), String> {
+    fn resource(&mut self, method: &Method, mut parts: &[&str], query: &Query) -> Result<(), String> {
         self.verb = match *method {
             Method::POST => "create",
             Method::GET | Method::HEAD => "get",
@@ -72,7 +74,7 @@ impl RequestInfo {
             _ => "",
         }
         .to_owned();
-        if let Some(word) = parts.first().filter(|part| *part == "watch" || *part == "proxy") {
+        if let Some(word) = parts.first().filter(|part| **part == "watch" || **part == "proxy") {
             if parts.len() < 2 {
                 return Err(format!("unable to determine kind and namespace from url, {}", self.path));
             }
@@ -80,12 +82,12 @@ impl RequestInfo {
             self.verb_from_path = true;
             parts = &parts[1..];
         }
-        if parts.first().is_some_and(|part| part == "namespaces")
+        if parts.first().is_some_and(|part| *part == "namespaces")
             && let Some(namespace) = parts.get(1)
         {
             self.namespace = namespace.to_string();
             // `namespaces/x/status` is about the namespace, `namespaces/x/pods` about what is in it.
-            if parts.get(2).is_some_and(|part| !NAMESPACE_SUBRESOURCES.contains(&part.as_ref())) {
+            if parts.get(2).is_some_and(|part| !NAMESPACE_SUBRESOURCES.contains(part)) {
                 parts = &parts[2..];
             }
         }
@@ -134,17 +136,14 @@ impl RequestInfo {
     }
 }
 
-/// The parts of a path, decoded, without empty ones at the ends.
-fn split(path: &str) -> Vec<Cow<'_, str>> {
+/// The parts of a decoded path, without empty ones at the ends.
+fn split(path: &str) -> Vec<&str> {
     let trimmed = path.trim_matches('/');
-    if trimmed.is_empty() {
-        return Vec::new();
-    }
-    trimmed.split('/').map(decode_segment).collect()
+    if trimmed.is_empty() { Vec::new() } else { trimmed.split('/').collect() }
 }
 
-/// One path segment with its escapes undone; the listener's first layer has refused malformed ones.
-pub fn decode_segment(segment: &str) -> Cow<'_, str> {
+/// A path or a part of one with its escapes undone; the listener's first layer has refused malformed ones.
+pub fn decode_path(segment: &str) -> Cow<'_, str> {
     if !segment.contains('%') {
         return Cow::Borrowed(segment);
     }
@@ -223,6 +222,8 @@ mod tests {
                 "scale",
                 "d",
             ),
+            (Method::GET, "/%61pi/v1/namespaces/x%2Fpods/p", "get", "", "x", "pods", "", "p"),
+            (Method::GET, "/api/v1/namespaces/x/pods/p%2Fq", "get", "", "x", "pods", "q", "p"),
             (Method::GET, "/api/v1/pods?fieldSelector=metadata.name%3Dp", "list", "", "", "pods", "", "p"),
         ] {
             let got = info(method, url);

@@ -108,7 +108,7 @@ pub fn style(cx: &Exchange, accepted: Accepted) -> Style {
 
 /// An error as the client asked for documents; what cannot be negotiated is indented JSON.
 pub fn error(cx: &Exchange, error: &ApiError) -> Response {
-    match negotiate(&accept_header(&cx.parts.headers), Offer::PLAIN) {
+    match negotiate(&accept_header(&cx.parts.headers), cx.formats, Offer::PLAIN) {
         Some(accepted) => error_in(cx, accepted, error),
         None => {
             let mut body = Vec::new();

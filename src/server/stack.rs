@@ -46,6 +46,7 @@ pub struct Stack {
     layers: Vec<Box<dyn Layer>>,
     end: Box<dyn End>,
     max_body_bytes: usize,
+    formats: &'static [crate::codec::Format],
     /// What still runs in here ends.
     cut: watch::Sender<bool>,
 }
@@ -66,6 +67,8 @@ pub struct StackParts {
     pub access_log: bool,
     /// The most a request's body may have.
     pub max_body_bytes: usize,
+    /// The formats of bodies, in the order of preference.
+    pub formats: &'static [crate::codec::Format],
 }
 
 impl Stack {
@@ -114,7 +117,13 @@ impl Stack {
         all.push(Box::new(parts.in_flight));
         // and whether they may.
         all.push(Box::new(parts.authorization));
-        Self { layers: all, end, max_body_bytes: parts.max_body_bytes, cut: watch::Sender::new(false) }
+        Self {
+            layers: all,
+            end,
+            max_body_bytes: parts.max_body_bytes,
+            formats: parts.formats,
+            cut: watch::Sender::new(false),
+        }
     }
 
     /// The order, for the snapshot test and for people.
@@ -135,6 +144,7 @@ impl Stack {
     pub async fn run(&self, request: Request) -> Response {
         let mut cx = Exchange::new(request);
         cx.max_body_bytes = self.max_body_bytes;
+        cx.formats = self.formats;
         Next { layers: &self.layers, end: &*self.end }.run(&mut cx).await
     }
 }

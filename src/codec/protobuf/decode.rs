@@ -41,10 +41,57 @@ pub fn decode_object(table: &Table, ty: TypeId, envelope: &Envelope) -> Result<V
 /// # Errors
 /// As [`decode_object`].
 pub fn decode_body(table: &Table, ty: TypeId, raw: &[u8]) -> Result<Value, ProtobufError> {
-    let Shape::Struct(it) = &table.get(ty).shape else {
-        return Err(ProtobufError::new(format!("{} is not a protobuf message", table.get(ty).go)));
+    let ty = table.get(ty);
+    let Shape::Struct(it) = &ty.shape else {
+        return Err(ProtobufError::new(format!("{} is not a protobuf message", ty.go)));
     };
-    Ok(Value::Object(Decoder { table, nodes: 0 }.message(it, raw, 0)?))
+    Ok(Value::Object(Decoder { table, nodes: 0 }.message(it, message_name(ty), raw, 0)?))
+}
+
+/// The Go name of a message without its package.
+fn message_name(ty: &Type) -> &str {
+    ty.go.rsplit('.').next().unwrap_or("")
+}
+
+/// A message that is being read. It may come in pieces, and what was left out is known only at its end.
+struct Open {
+    /// One place for each field, in the order in which a map keeps them.
+    values: Vec<Slot>,
+    /// Messages whose members are those of the struct they are in.
+    embedded: Vec<(TypeId, Open)>,
+}
+
+enum Slot {
+    Value(Value),
+    /// Entries of a map come in any order and are sorted once.
+    Entries(Vec<(Key, Value)>),
+    Message(Open),
+}
+
+impl Open {
+    fn new(it: &Struct) -> Self {
+        Self { values: it.fields.iter().map(|_| Slot::Value(Value::Null)).collect(), embedded: Vec::new() }
+    }
+}
+
+impl Slot {
+    /// The message in it; the first piece makes one.
+    fn message(&mut self, it: &Struct) -> Option<&mut Open> {
+        if let Self::Value(_) = self {
+            *self = Self::Message(Open::new(it));
+        }
+        match self {
+            Self::Message(open) => Some(open),
+            Self::Value(_) | Self::Entries(_) => None,
+        }
+    }
+
+    fn push(&mut self, entry: (Key, Value)) {
+        match self {
+            Self::Entries(entries) => entries.push(entry),
+            Self::Value(_) | Self::Message(_) => *self = Self::Entries(vec![entry]),
+        }
+    }
 }
 
 struct Decoder<'t> {
@@ -59,64 +106,92 @@ impl<'t> Decoder<'t> {
     }
 
     /// The members, in Go's JSON form.
-    fn message(&mut self, it: &'t Struct, raw: &[u8], depth: usize) -> Result<Map, ProtobufError> {
+    fn message(&mut self, it: &'t Struct, name: &str, raw: &[u8], depth: usize) -> Result<Map, ProtobufError> {
+        let mut open = Open::new(it);
+        self.fill(it, name, raw, &mut open, depth)?;
+        self.finish(it, open)
+    }
+
+    fn fill(
+        &mut self,
+        it: &'t Struct,
+        name: &str,
+        raw: &[u8],
+        open: &mut Open,
+        depth: usize,
+    ) -> Result<(), ProtobufError> {
         if depth > MAX_DEPTH {
             return Err(ProtobufError::new("proto: message nested too deep"));
         }
         self.count(1)?;
-        // One place for each field, in the order in which a map keeps them.
-        let mut values = vec![Value::Null; it.fields.len()];
-        // Entries of maps, by field: they come in any order and are sorted once.
-        let mut entries: Vec<(u32, Vec<(Key, Value)>)> = Vec::new();
         let mut reader = Reader::new(raw);
-        while let Some((tag, wire_type)) = reader.tag()? {
+        while let Some((tag, wire_type)) = reader.tag(name)? {
             let entry = it.wire.binary_search_by_key(&tag, |entry| entry.tag).ok().and_then(|at| it.wire.get(at));
             match entry.map(|entry| entry.member) {
                 None => reader.skip(wire_type)?,
                 Some(WireMember::Field(at)) => {
-                    let (Some(field), Some(value)) = (it.fields.get(at as usize), values.get_mut(at as usize)) else {
+                    let (Some(field), Some(slot)) = (it.fields.get(at as usize), open.values.get_mut(at as usize))
+                    else {
                         reader.skip(wire_type)?;
                         continue;
                     };
                     let ty = self.table.get(field.slot.ty);
-                    if let Shape::Map(map_of) = &ty.shape {
-                        self.count(1)?;
-                        let inner = self.table.get(map_of.value.ty);
-                        let raw = reader.length_delimited(wire_type, &field.name)?;
-                        let entry = self.entry(inner, raw, &field.name, depth)?;
-                        match entries.iter_mut().find(|(own, _)| *own == at) {
-                            Some((_, entries)) => entries.push(entry),
-                            None => entries.push((at, vec![entry])),
+                    match (&ty.shape, slot) {
+                        (Shape::Struct(inner), slot) => {
+                            let raw = reader.length_delimited(wire_type, &field.name)?;
+                            if let Some(open) = slot.message(inner) {
+                                self.fill(inner, message_name(ty), raw, open, depth + 1)?;
+                            }
                         }
-                    } else {
-                        self.member(ty, value, &mut reader, wire_type, &field.name, depth)?;
+                        (Shape::Map(map_of), slot) => {
+                            self.count(1)?;
+                            let inner = self.table.get(map_of.value.ty);
+                            let raw = reader.length_delimited(wire_type, &field.name)?;
+                            slot.push(self.entry(inner, raw, &field.name, depth)?);
+                        }
+                        (_, Slot::Value(value)) => {
+                            self.member(ty, value, &mut reader, wire_type, &field.name, depth)?;
+                        }
+                        (_, Slot::Message(_) | Slot::Entries(_)) => reader.skip(wire_type)?,
                     }
                 }
-                Some(WireMember::Embedded(ty)) => {
-                    let inner = reader.length_delimited(wire_type, "")?;
-                    let Shape::Struct(embedded) = &self.table.get(ty).shape else { continue };
-                    for (name, value) in self.message(embedded, inner, depth + 1)? {
-                        if let Ok(at) = it.fields.binary_search_by(|field| field.name.cmp(&name))
-                            && let Some(place) = values.get_mut(at)
-                        {
-                            *place = value;
-                        }
+                Some(WireMember::Embedded(id)) => {
+                    let raw = reader.length_delimited(wire_type, "")?;
+                    let ty = self.table.get(id);
+                    let Shape::Struct(inner) = &ty.shape else { continue };
+                    if !open.embedded.iter().any(|(known, _)| *known == id) {
+                        open.embedded.push((id, Open::new(inner)));
+                    }
+                    if let Some((_, open)) = open.embedded.iter_mut().find(|(known, _)| *known == id) {
+                        self.fill(inner, message_name(ty), raw, open, depth + 1)?;
                     }
                 }
             }
         }
-        for (at, entries) in entries {
-            if let Some(value) = values.get_mut(at as usize) {
-                *value = Value::Object(Map::from_members(entries, |_| {}));
-            }
-        }
-        self.finish(it, values)
+        Ok(())
     }
 
-    fn finish(&mut self, it: &'t Struct, values: Vec<Value>) -> Result<Map, ProtobufError> {
+    fn finish(&mut self, it: &'t Struct, open: Open) -> Result<Map, ProtobufError> {
+        let mut values = open.values;
+        for (id, inner) in open.embedded {
+            let Shape::Struct(embedded) = &self.table.get(id).shape else { continue };
+            for (name, value) in self.finish(embedded, inner)? {
+                if let Ok(at) = it.fields.binary_search_by(|field| field.name.cmp(&name))
+                    && let Some(place) = values.get_mut(at)
+                {
+                    *place = Slot::Value(value);
+                }
+            }
+        }
         let mut members = Vec::with_capacity(values.len().min(16));
-        for (field, mut value) in it.fields.iter().zip(values) {
+        for (field, slot) in it.fields.iter().zip(values) {
             let ty = self.table.get(field.slot.ty);
+            let mut value = match (slot, &ty.shape) {
+                (Slot::Message(open), Shape::Struct(inner)) => Value::Object(self.finish(inner, open)?),
+                (Slot::Value(value), _) => value,
+                (Slot::Entries(entries), _) => Value::Object(Map::from_members(entries, |_| {})),
+                (Slot::Message(_), _) => Value::Null,
+            };
             if value.is_null() && !field.slot.pointer {
                 value = zero::of(self.table, ty);
             }
@@ -168,10 +243,10 @@ impl<'t> Decoder<'t> {
     fn entry(&mut self, ty: &'t Type, raw: &[u8], name: &str, depth: usize) -> Result<(Key, Value), ProtobufError> {
         let (mut key, mut value) = (Key::default(), None);
         let mut reader = Reader::new(raw);
-        while let Some((tag, wire_type)) = reader.tag()? {
+        while let Some((tag, wire_type, _)) = reader.entry_tag()? {
             match tag {
-                1 => key = Key::new(&reader.text(wire_type, name)?),
-                2 => value = Some(self.one(ty, &mut reader, wire_type, name, depth)?),
+                1 => key = Key::new(&reader.text(WireType::Length, name)?),
+                2 => value = Some(self.one(ty, &mut reader, entry_wire_type(ty), name, depth)?),
                 _ => reader.skip(wire_type)?,
             }
         }
@@ -197,14 +272,14 @@ impl<'t> Decoder<'t> {
             Shape::Scalar(scalar) => self.scalar(*scalar, reader, wire_type, name),
             Shape::Struct(it) => {
                 let raw = reader.length_delimited(wire_type, name)?;
-                Ok(Value::Object(self.message(it, raw, depth + 1)?))
+                Ok(Value::Object(self.message(it, message_name(ty), raw, depth + 1)?))
             }
-            Shape::OneOf(it) => self.one_of(it, reader.length_delimited(wire_type, name)?, name, depth + 1),
+            Shape::OneOf(it) => self.one_of(it, ty, reader.length_delimited(wire_type, name)?, name, depth + 1),
             Shape::List(list) => {
                 let item = self.table.get(list.item.ty);
                 let mut inner = Reader::new(reader.length_delimited(wire_type, name)?);
                 let mut items = Vec::new();
-                while let Some((tag, wire_type)) = inner.tag()? {
+                while let Some((tag, wire_type)) = inner.tag(message_name(ty))? {
                     match tag {
                         1 => {
                             self.count(1)?;
@@ -220,13 +295,20 @@ impl<'t> Decoder<'t> {
     }
 
     /// The alternative that is set; a schema wins over the boolean beside it.
-    fn one_of(&mut self, it: &'t OneOf, raw: &[u8], name: &str, depth: usize) -> Result<Value, ProtobufError> {
+    fn one_of(
+        &mut self,
+        it: &'t OneOf,
+        ty: &'t Type,
+        raw: &[u8],
+        name: &str,
+        depth: usize,
+    ) -> Result<Value, ProtobufError> {
         if depth > MAX_DEPTH {
             return Err(ProtobufError::new("proto: message nested too deep"));
         }
         let mut values = vec![Value::Null; it.variants.len()];
         let mut reader = Reader::new(raw);
-        while let Some((tag, wire_type)) = reader.tag()? {
+        while let Some((tag, wire_type)) = reader.tag(message_name(ty))? {
             let at = it.variants.iter().position(|(_, own)| *own == tag);
             match at.and_then(|at| Some((it.variants.get(at)?.0, values.get_mut(at)?))) {
                 Some((ty, value)) => self.member(self.table.get(ty), value, &mut reader, wire_type, name, depth)?,
@@ -284,6 +366,15 @@ impl<'t> Decoder<'t> {
     }
 }
 
+/// The wire type of a map's values, which is not looked at.
+fn entry_wire_type(ty: &Type) -> WireType {
+    match ty.shape {
+        Shape::Scalar(Scalar::Double) => WireType::Fixed64,
+        _ if is_varint(ty) => WireType::Varint,
+        _ => WireType::Length,
+    }
+}
+
 fn is_varint(ty: &Type) -> bool {
     matches!(ty.shape, Shape::Scalar(Scalar::Bool | Scalar::Int32 | Scalar::Int64))
 }
@@ -291,7 +382,7 @@ fn is_varint(ty: &Type) -> bool {
 fn bytes_at<'a>(place: u32, raw: &'a [u8], name: &str) -> Result<&'a [u8], ProtobufError> {
     let mut reader = Reader::new(raw);
     let mut bytes = &[][..];
-    while let Some((tag, wire_type)) = reader.tag()? {
+    while let Some((tag, wire_type)) = reader.tag("RawExtension")? {
         match tag {
             _ if tag == place => bytes = reader.length_delimited(wire_type, name)?,
             _ => reader.skip(wire_type)?,
@@ -308,7 +399,7 @@ fn text_at_1(raw: &[u8], name: &str) -> Result<String, ProtobufError> {
 fn numbers(raw: &[u8]) -> Result<[i64; 2], ProtobufError> {
     let mut reader = Reader::new(raw);
     let mut numbers = [0; 2];
-    while let Some((tag, wire_type)) = reader.tag()? {
+    while let Some((tag, wire_type)) = reader.tag("Timestamp")? {
         match tag {
             1 => numbers[0] = reader.number(wire_type, "Seconds")? as i64,
             2 => numbers[1] = reader.number(wire_type, "Nanos")? as i64,
@@ -335,7 +426,7 @@ fn time(scalar: Scalar, raw: &[u8]) -> Result<Value, ProtobufError> {
 fn int_or_string(raw: &[u8], name: &str) -> Result<Value, ProtobufError> {
     let mut reader = Reader::new(raw);
     let (mut is_text, mut number, mut text) = (false, 0, String::new());
-    while let Some((tag, wire_type)) = reader.tag()? {
+    while let Some((tag, wire_type)) = reader.tag("IntOrString")? {
         match tag {
             1 => is_text = reader.number(wire_type, name)? != 0,
             2 => number = reader.number(wire_type, name)? as i32,

@@ -51,11 +51,11 @@ pub fn open(data: &[u8]) -> Result<Envelope<'_>, ProtobufError> {
     };
     let mut envelope = Envelope::default();
     let mut reader = Reader::new(body);
-    while let Some((tag, wire_type)) = reader.tag()? {
+    while let Some((tag, wire_type)) = reader.tag("Unknown")? {
         match tag {
             1 => {
                 let mut inner = Reader::new(reader.length_delimited(wire_type, "TypeMeta")?);
-                while let Some((tag, wire_type)) = inner.tag()? {
+                while let Some((tag, wire_type)) = inner.tag("TypeMeta")? {
                     match tag {
                         1 => envelope.api_version = inner.text(wire_type, "APIVersion")?,
                         2 => envelope.kind = inner.text(wire_type, "Kind")?,

@@ -28,17 +28,37 @@ pub enum WireType {
     Varint,
     Fixed64,
     Length,
+    /// Nobody writes groups; they can be skipped.
+    GroupStart,
+    GroupEnd,
     /// Never written by anyone we know; kept so that it can be skipped.
     Fixed32,
+    /// 6 or 7, which stand for nothing.
+    Illegal(u8),
 }
 
 impl WireType {
+    fn of(key: u64) -> Self {
+        match key & 7 {
+            0 => Self::Varint,
+            1 => Self::Fixed64,
+            2 => Self::Length,
+            3 => Self::GroupStart,
+            4 => Self::GroupEnd,
+            5 => Self::Fixed32,
+            other => Self::Illegal(other as u8),
+        }
+    }
+
     pub fn number(self) -> u64 {
         match self {
             Self::Varint => 0,
             Self::Fixed64 => 1,
             Self::Length => 2,
+            Self::GroupStart => 3,
+            Self::GroupEnd => 4,
             Self::Fixed32 => 5,
+            Self::Illegal(other) => other.into(),
         }
     }
 }
@@ -56,41 +76,44 @@ impl<'a> Reader<'a> {
         self.rest.is_empty()
     }
 
-    /// The next field's tag, `None` at the end.
-    pub fn tag(&mut self) -> Result<Option<(u32, WireType)>, ProtobufError> {
+    /// The next field's tag, `None` at the end. `message` is the Go type that is read, for errors.
+    pub fn tag(&mut self, message: &str) -> Result<Option<(u32, WireType)>, ProtobufError> {
+        let Some((tag, wire_type, key)) = self.entry_tag()? else { return Ok(None) };
+        if wire_type == WireType::GroupEnd {
+            return Err(ProtobufError::new(format!("proto: {message}: wiretype end group for non-group")));
+        }
+        match u32::try_from(tag) {
+            Ok(tag) if tag > 0 => Ok(Some((tag, wire_type))),
+            _ => Err(ProtobufError::new(format!("proto: {message}: illegal tag {tag} (wire type {key})"))),
+        }
+    }
+
+    /// A tag in the entry of a map, where nothing is checked; and the number that it is part of.
+    pub fn entry_tag(&mut self) -> Result<Option<(i32, WireType, u64)>, ProtobufError> {
         if self.rest.is_empty() {
             return Ok(None);
         }
         let key = self.varint()?;
-        let wire_type = match key & 7 {
-            0 => WireType::Varint,
-            1 => WireType::Fixed64,
-            2 => WireType::Length,
-            5 => WireType::Fixed32,
-            other => return Err(ProtobufError::new(format!("proto: illegal wireType {other}"))),
-        };
-        match u32::try_from(key >> 3) {
-            Ok(tag) if tag > 0 && tag <= i32::MAX as u32 => Ok(Some((tag, wire_type))),
-            _ => Err(ProtobufError::new(format!("proto: illegal tag {} (wire type {key})", (key >> 3) as i32))),
-        }
+        // Go cuts to 32 bits.
+        Ok(Some(((key >> 3) as i32, WireType::of(key), key)))
     }
 
     pub fn varint(&mut self) -> Result<u64, ProtobufError> {
         let mut value = 0;
-        for (at, byte) in self.rest.iter().enumerate() {
-            if at >= 10 {
-                return Err(ProtobufError::new("proto: integer overflow"));
-            }
+        for at in 0..10 {
+            let byte = self.rest.get(at).copied().ok_or_else(ProtobufError::end)?;
             value |= u64::from(byte & 0x7f) << (7 * at);
             if byte & 0x80 == 0 {
                 self.rest = self.rest.get(at + 1..).unwrap_or_default();
                 return Ok(value);
             }
         }
-        Err(ProtobufError::end())
+        Err(ProtobufError::new("proto: integer overflow"))
     }
 
     fn take(&mut self, length: u64) -> Result<&'a [u8], ProtobufError> {
+        let length = i64::try_from(length)
+            .map_err(|_| ProtobufError::new("proto: negative length found during unmarshaling"))?;
         let length = usize::try_from(length).map_err(|_| ProtobufError::end())?;
         let (taken, rest) = self.rest.split_at_checked(length).ok_or_else(ProtobufError::end)?;
         self.rest = rest;
@@ -128,21 +151,71 @@ impl<'a> Reader<'a> {
         Ok(String::from_utf8_lossy(self.length_delimited(wire_type, field)?))
     }
 
+    /// Passes over a field nobody knows, with what is in it.
     pub fn skip(&mut self, wire_type: WireType) -> Result<(), ProtobufError> {
-        match wire_type {
-            WireType::Varint => self.varint().map(drop),
-            WireType::Fixed64 => self.take(8).map(drop),
-            WireType::Fixed32 => self.take(4).map(drop),
-            WireType::Length => self.length_delimited(wire_type, "").map(drop),
+        let mut depth = 0;
+        let mut wire_type = wire_type;
+        loop {
+            match wire_type {
+                WireType::Varint => drop(self.varint()?),
+                WireType::Fixed64 => drop(self.take(8)?),
+                WireType::Fixed32 => drop(self.take(4)?),
+                WireType::Length => drop(self.length_delimited(wire_type, "")?),
+                WireType::GroupStart => depth += 1,
+                WireType::GroupEnd if depth == 0 => return Err(ProtobufError::new("proto: unexpected end of group")),
+                WireType::GroupEnd => depth -= 1,
+                WireType::Illegal(other) => return Err(ProtobufError::new(format!("proto: illegal wireType {other}"))),
+            }
+            if depth == 0 {
+                return Ok(());
+            }
+            wire_type = match self.rest {
+                [] => return Err(ProtobufError::end()),
+                _ => WireType::of(self.varint()?),
+            };
         }
     }
 }
 
+/// Fields that Go names otherwise than with a large first letter.
+const GO_NAMES: [(&str, &str); 26] = [
+    ("apiGroup", "APIGroup"),
+    ("apiGroups", "APIGroups"),
+    ("apiVersion", "APIVersion"),
+    ("apiVersions", "APIVersions"),
+    ("caBundle", "CABundle"),
+    ("csi", "CSI"),
+    ("dnsConfig", "DNSConfig"),
+    ("dnsPolicy", "DNSPolicy"),
+    ("fsGroup", "FSGroup"),
+    ("fsType", "FSType"),
+    ("gid", "GID"),
+    ("grpc", "GRPC"),
+    ("http", "HTTP"),
+    ("httpGet", "HTTPGet"),
+    ("ip", "IP"),
+    ("ipFamilies", "IPFamilies"),
+    ("ipFamilyPolicy", "IPFamilyPolicy"),
+    ("metadata", "ObjectMeta"),
+    ("nfs", "NFS"),
+    ("os", "OS"),
+    ("seLinuxOptions", "SELinuxOptions"),
+    ("tcpSocket", "TCPSocket"),
+    ("tls", "TLS"),
+    ("tty", "TTY"),
+    ("uid", "UID"),
+    ("url", "URL"),
+];
+
 /// Go names the field as its struct does: `Replicas`.
 fn wrong(wire_type: WireType, field: &str) -> ProtobufError {
-    let mut letters = field.chars();
-    let first = letters.next().map(|it| it.to_ascii_uppercase()).into_iter();
-    let field: String = first.chain(letters).collect();
+    let field = match GO_NAMES.iter().find(|(json, _)| *json == field) {
+        Some((_, go)) => (*go).to_owned(),
+        None => {
+            let mut letters = field.chars();
+            letters.next().map(|it| it.to_ascii_uppercase()).into_iter().chain(letters).collect()
+        }
+    };
     ProtobufError::new(format!("proto: wrong wireType = {} for field {field}", wire_type.number()))
 }
 

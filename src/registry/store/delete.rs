@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::{Admit, MAX_ATTEMPTS, Store, Stored, WriteContext, finish};
+use super::{Admit, MAX_ATTEMPTS, Store, Stored, WriteContext, finish, storage_invalid};
 use crate::{
     api::{
         ApiError,
@@ -63,7 +63,7 @@ impl Store {
         options: &DeleteOptions,
         admit: &dyn Admit,
     ) -> Result<Deleted, ApiError> {
-        let key = self.resource.key(write.cx.namespace, name);
+        let key = self.key_of(write.cx.namespace, name)?;
         if options.propagation.is_none()
             && let Some(text) = write.strategy.orphaning_warning()
         {
@@ -78,6 +78,29 @@ impl Store {
             }
         }
         Err(self.modified(name))
+    }
+
+    /// Deletes an object that cannot be read, and only such: without admission, finalizers and preconditions
+    /// (`pkg/registry/generic/registry/corrupt_obj_deleter.go`).
+    ///
+    /// # Errors
+    /// NotFound, Conflict where it can be read, or the storage's failure.
+    pub async fn delete_unreadable(&self, name: &str, write: WriteContext<'_>) -> Result<(), ApiError> {
+        let key = self.key_of(write.cx.namespace, name)?;
+        let Some(entry) = self.consistent().await?.get(&key).cloned() else {
+            return Err(ApiError::not_found(self.gr(), name));
+        };
+        if self.object(&entry).is_ok() {
+            let why = "unsafe deletion is not allowed because the object is decodable from storage";
+            return Err(ApiError::conflict(self.gr(), name, &format!("{}: {why}", storage_invalid(&key))));
+        }
+        if write.dry_run {
+            return Ok(());
+        }
+        match self.write(&key, Expect::ModRevision(entry.mod_revision()), Op::Delete).await? {
+            WriteOutcome::Committed(_) => Ok(()),
+            WriteOutcome::Conflict(_) => Err(self.modified(name)),
+        }
     }
 
     /// `None`: somebody else wrote in between, try again.

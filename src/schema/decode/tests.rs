@@ -10,7 +10,7 @@ fn kind(group: &str, kind: &str) -> TypeId {
 
 fn read(ty: TypeId, text: &str) -> Result<(String, Vec<String>), String> {
     let mut value = object::parse(text.as_bytes()).unwrap();
-    let unknown = decode(builtin(), ty, &mut value, Some(text.as_bytes())).map_err(|error| error.0)?;
+    let unknown = decode(builtin(), ty, &mut value, Some(text.as_bytes())).map_err(|error| error.message)?;
     Ok((to_string(&value), unknown))
 }
 
@@ -108,7 +108,10 @@ fn the_error_that_comes_first_in_the_text_is_the_one_reported() {
     );
     let mut value = object::parse(text.as_bytes()).unwrap();
     let sorted = decode(builtin(), pod, &mut value, None).unwrap_err();
-    assert_eq!(sorted.0, "json: cannot unmarshal number into Go struct field ObjectMeta.metadata.name of type string");
+    assert_eq!(
+        sorted.message,
+        "json: cannot unmarshal number into Go struct field ObjectMeta.metadata.name of type string"
+    );
     // A decoder of a type's own ends everything at once, before errors that wait are told.
     let text = r#"{"metadata":{"name":5,"creationTimestamp":"x"}}"#;
     assert!(read(pod, text).unwrap_err().starts_with("parsing time"));
@@ -190,4 +193,30 @@ fn what_go_printed_is_decoded_to_itself() {
         normalise_stored(builtin(), ty, &mut value);
         assert_eq!(to_string(&value), to_string(case.get("json_decoded").unwrap_or(printed)), "{name} stored");
     }
+}
+
+#[test]
+fn members_written_twice_fill_structs_and_maps_and_replace_the_rest() {
+    let merged = |kind: &str, text: &str| {
+        let object::Parsed { mut value, replaced, .. } = object::parse_reporting_duplicates(text.as_bytes()).unwrap();
+        let ty = builtin().kind("", "v1", kind).unwrap();
+        merge_repeated(builtin(), ty, &mut value, replaced);
+        object::to_string(&value)
+    };
+    assert_eq!(
+        merged("ConfigMap", r#"{"data":{"a":"1","b":"2"},"data":{"b":"3"},"data":{"c":"4"}}"#),
+        r#"{"data":{"a":"1","b":"3","c":"4"}}"#
+    );
+    assert_eq!(
+        merged("Pod", r#"{"metadata":{"name":"a","labels":{"x":"1"}},"metadata":{"labels":{"y":"2"}}}"#),
+        r#"{"metadata":{"labels":{"x":"1","y":"2"},"name":"a"}}"#
+    );
+    assert_eq!(
+        merged("Pod", r#"{"spec":{"containers":[{"name":"a","resources":{"limits":{"x":"1"}},"resources":{}}]}}"#),
+        r#"{"spec":{"containers":[{"name":"a","resources":{"limits":{"x":"1"}}}]}}"#
+    );
+    assert_eq!(
+        merged("Pod", r#"{"spec":{"containers":[{"name":"a"}]},"spec":{"containers":[]}}"#),
+        r#"{"spec":{"containers":[]}}"#
+    );
 }

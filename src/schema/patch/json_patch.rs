@@ -60,7 +60,8 @@ impl JsonPatch {
         };
         let mut problems = Vec::new();
         let value = if report {
-            let Parsed { value, duplicates } = parse_reporting_duplicates(text).map_err(|e| malformed(e.message))?;
+            let Parsed { value, duplicates, .. } =
+                parse_reporting_duplicates(text).map_err(|e| malformed(e.message))?;
             problems.extend(duplicates.into_iter().map(|path| format!("json patch duplicate field \"{path}\"")));
             value
         } else {

@@ -13,7 +13,7 @@ pub fn parse_merge_patch(text: &[u8], report: bool) -> Result<(Value, Vec<String
         };
     }
     let malformed = |why: String| PatchError::Malformed(format!("error decoding patch: {why}"));
-    let Parsed { value, duplicates } = parse_reporting_duplicates(text).map_err(|e| malformed(e.message))?;
+    let Parsed { value, duplicates, .. } = parse_reporting_duplicates(text).map_err(|e| malformed(e.message))?;
     match value {
         Value::Object(_) | Value::Null => {
             Ok((value, duplicates.into_iter().map(|path| format!("duplicate field \"{path}\"")).collect()))

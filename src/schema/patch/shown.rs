@@ -1,9 +1,12 @@
 //! A patched object as upstream shows it when it cannot be decoded: JSON with members in two orders.
 //!
 //! Objects that the patch has opened are Go maps and print by name; those it has not touched print as the encoder wrote
-//! them, in the order of the Go struct, which is that of the protobuf tags.
+//! them, in the order of the Go struct, which is that of the protobuf tags but for some types.
 
-use std::collections::BTreeMap;
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::LazyLock,
+};
 
 use super::JsonPatch;
 use crate::{
@@ -106,7 +109,16 @@ fn in_go_order<'m>(table: &Table, fields: &Struct, members: &'m Map) -> Vec<&'m 
     names
 }
 
+/// The types whose fields stand in another order than that of their tags: model name and fields.
+static GO_ORDER: LazyLock<HashMap<&str, Vec<&'static str>>> = LazyLock::new(|| {
+    let lines = include_str!("../data/go-order.txt").lines();
+    lines.filter_map(|line| line.split_once('\t')).map(|(name, fields)| (name, fields.split(' ').collect())).collect()
+});
+
 fn tagged(table: &Table, fields: &Struct, order: &mut Vec<Key>) {
+    if let Some(own) = GO_ORDER.get(fields.name.as_str()) {
+        return order.extend(own.iter().map(|name| Key::new(name)));
+    }
     for entry in &fields.wire {
         match entry.member {
             WireMember::Field(at) => order.extend(fields.fields.get(at as usize).map(|field| field.name.clone())),

@@ -83,10 +83,15 @@ fn copies_may_not_add_more_than_three_mebibytes() {
 
 #[test]
 fn a_patch_cannot_make_a_document_too_deep_to_walk() {
-    let deep = format!("{}1{}", r#"{"a":"#.repeat(900), "}".repeat(900));
-    let path = "/a".repeat(200);
-    let patch = format!(r#"[{{"op":"add","path":"/a","value":{deep}}},{{"op":"add","path":"{path}","value":{deep}}}]"#);
-    assert_eq!(json_patch("{}", &patch), Err(PatchError::Rejected("exceeded max depth".into())));
+    let patched = || {
+        let deep = format!("{}1{}", r#"{"a":"#.repeat(9_900), "}".repeat(9_900));
+        let path = "/a".repeat(200);
+        let patch =
+            format!(r#"[{{"op":"add","path":"/a","value":{deep}}},{{"op":"add","path":"{path}","value":{deep}}}]"#);
+        json_patch("{}", &patch).unwrap_err()
+    };
+    let thread = std::thread::Builder::new().stack_size(crate::object::DEEP_STACK).spawn(patched).unwrap();
+    assert_eq!(thread.join().unwrap(), PatchError::Rejected("exceeded max depth".into()));
 }
 
 #[test]
@@ -167,5 +172,16 @@ fn a_refused_result_is_shown_as_go_would_print_it() {
     assert!(
         opened.contains(r#""metadata":{"creationTimestamp":"t","labels":{"l":"m"},"managedFields":[{"manager""#),
         "{opened}"
+    );
+}
+
+#[test]
+fn what_a_patch_has_not_touched_prints_in_the_order_of_the_go_struct() {
+    let text = r#"{"spec":{"containers":[{"image":"x","imagePullPolicy":"Always","name":"c","terminationMessagePath":"p","terminationMessagePolicy":"File"}]}}"#;
+    let value = parse(text.as_bytes()).unwrap();
+    let ty = builtin().kind("", "v1", "Pod").unwrap();
+    assert_eq!(
+        show_patched(builtin(), ty, &value, &Opened::default()),
+        r#"{"spec":{"containers":[{"name":"c","image":"x","terminationMessagePath":"p","terminationMessagePolicy":"File","imagePullPolicy":"Always"}]}}"#
     );
 }

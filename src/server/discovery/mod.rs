@@ -279,16 +279,16 @@ fn routed(cx: &Exchange, make: impl Fn() -> Value) -> Response {
     if cx.parts.method != Method::GET {
         return respond::error(cx, &method_not_allowed());
     }
-    if !negotiate::router_accepts(&accept_header(&cx.parts.headers)) {
-        return respond::error(cx, &negotiate::router_not_acceptable(false));
+    if !negotiate::router_accepts(&accept_header(&cx.parts.headers), cx.formats) {
+        return respond::error(cx, &negotiate::router_not_acceptable(cx.formats, false));
     }
     handled(cx, make)
 }
 
 /// What a handler does: whatever the method, in the form that is asked for.
 fn handled(cx: &Exchange, make: impl Fn() -> Value) -> Response {
-    let Some(accepted) = negotiate::negotiate(&accept_header(&cx.parts.headers), Offer::PLAIN) else {
-        return respond::error(cx, &negotiate::not_acceptable(false));
+    let Some(accepted) = negotiate::negotiate(&accept_header(&cx.parts.headers), cx.formats, Offer::PLAIN) else {
+        return respond::error(cx, &negotiate::not_acceptable(cx.formats, false));
     };
     match encode(cx, accepted, &make()) {
         Ok(body) => respond::response(200, accepted.format.media_type(), Body::Full(body)),
@@ -365,7 +365,7 @@ fn rank(of: &Map, member: &str) -> usize {
 
 /// Whether the first clause that can be met asks for the aggregated form, and how that is to be written.
 fn aggregated_form(cx: &Exchange) -> Option<Accepted> {
-    negotiate::negotiate_discovery(&accept_header(&cx.parts.headers))
+    negotiate::negotiate_discovery(&accept_header(&cx.parts.headers), cx.formats)
         .filter(|(_, aggregated)| *aggregated)
         .map(|it| it.0)
 }
@@ -412,5 +412,6 @@ fn aggregated_type(format: Format) -> &'static str {
         Format::Json => "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList",
         Format::Yaml => "application/yaml;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList",
         Format::Protobuf => "application/vnd.kubernetes.protobuf;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList",
+        Format::Cbor => "application/cbor;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList",
     }
 }

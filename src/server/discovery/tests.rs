@@ -478,7 +478,8 @@ async fn members_stand_in_the_order_of_upstreams_types() {
          \"version\":\"v1\"}],\"preferredVersion\":{\"groupVersion\":\"apps/v1\",\"version\":\"v1\"}}\n"
     );
     let text = String::from_utf8(bytes(server.get("/apis/apps/v1", "application/json").await).await).unwrap();
-    let begin = "{\"kind\":\"APIResourceList\",\"apiVersion\":\"v1\",\"groupVersion\":\"apps/v1\",\"resources\":[{\"name\":";
+    let begin =
+        "{\"kind\":\"APIResourceList\",\"apiVersion\":\"v1\",\"groupVersion\":\"apps/v1\",\"resources\":[{\"name\":";
     assert!(text.starts_with(begin), "{text}");
     assert!(text.contains("\"namespaced\":true,\"kind\":\"Deployment\",\"verbs\":["), "{text}");
 }

@@ -1,14 +1,15 @@
 //! A request's body to an object of the endpoint's kind, decoded, defaulted and judged for unknown fields.
 
-use super::{Scope, options::FieldValidation};
+use super::{Scope, known::is_known, options::FieldValidation};
 use crate::{
     api::{ApiError, field::quote, hex},
     codec::{self, Format},
-    object::{Value, parse_reporting_duplicates, yaml},
+    object::{FieldPath, Parsed, Value, parse_reporting_duplicates, yaml},
     schema,
     server::{
         context::{Exchange, Warnings},
         heavy,
+        negotiate::{body_format, body_format_without_protobuf},
     },
 };
 
@@ -42,52 +43,133 @@ impl<'a> Kind<'a> {
 }
 
 /// A tree and what strict decoding has to say of its text.
+#[derive(Debug)]
 pub struct Tree {
     pub value: Value,
+    /// Repeated members, by path.
     pub duplicates: Vec<String>,
-    /// The JSON text, where it was JSON.
-    pub source: Option<bytes::Bytes>,
+    /// What these had before.
+    pub replaced: Vec<(FieldPath, Value)>,
+    /// What the text's own reader has against it: YAML's repeated members, as the one error that they are.
+    pub strict: Option<String>,
+    pub source: Source,
 }
 
-/// Parses a body by its format. `kind` words the error.
-pub fn parse(bytes: bytes::Bytes, format: Format, kind: Kind<'_>) -> Result<Tree, ApiError> {
-    let unrecognised = |cause: &str| {
-        ApiError::bad_request(format!(
-            "the object provided is unrecognized (must be of type {}): {cause} ({})",
-            kind.kind,
-            excerpt(&bytes)
-        ))
-    };
+/// The text that a tree was made of, where errors tell of it.
+#[derive(Debug)]
+pub enum Source {
+    Json(bytes::Bytes),
+    Yaml(bytes::Bytes),
+    Cbor(bytes::Bytes),
+    None,
+}
+
+impl Source {
+    /// The JSON text, where it was JSON.
+    pub fn json(&self) -> Option<&[u8]> {
+        match self {
+            Self::Json(text) => Some(text),
+            Self::Yaml(_) | Self::Cbor(_) | Self::None => None,
+        }
+    }
+
+    /// What was sent, where it was text.
+    pub fn text(&self) -> Option<&[u8]> {
+        match self {
+            Self::Json(text) | Self::Yaml(text) => Some(text),
+            Self::Cbor(_) | Self::None => None,
+        }
+    }
+}
+
+/// Why a body is no object.
+#[derive(Debug)]
+pub struct Failure {
+    pub cause: String,
+    /// The apiVersion and kind that it has or is taken for, where these could be read.
+    of: Option<(String, String)>,
+}
+
+impl Failure {
+    fn unrecognised(cause: impl Into<String>) -> Self {
+        Self { cause: cause.into(), of: None }
+    }
+
+    /// As the endpoints of objects tell it (apiserver `transformDecodeError`).
+    pub fn into_error(self, kind: Kind<'_>, body: &[u8]) -> ApiError {
+        let Self { cause, of } = self;
+        match of {
+            Some((version, given)) => refusal(&version, &given, kind, &cause),
+            None => ApiError::bad_request(format!(
+                "the object provided is unrecognized (must be of type {}): {cause} ({})",
+                kind.kind,
+                excerpt(body)
+            )),
+        }
+    }
+}
+
+fn refusal(version: &str, given: &str, kind: Kind<'_>, cause: &str) -> ApiError {
+    let version = quote(version.rsplit('/').next().unwrap_or(""));
+    ApiError::bad_request(format!("{given} in version {version} cannot be handled as a {}: {cause}", kind.kind))
+}
+
+/// Parses a body by its format and reads what it says it is.
+pub fn parse(bytes: bytes::Bytes, format: Format, kind: Kind<'_>) -> Result<Tree, Failure> {
+    let plain = |value, source| Tree { value, duplicates: Vec::new(), replaced: Vec::new(), strict: None, source };
     match format {
         Format::Json => match parse_reporting_duplicates(&bytes) {
-            Ok(parsed) => {
-                let cause = type_meta_error(&parsed.value);
-                if let Some(cause) = cause {
-                    return Err(unrecognised(&format!("couldn't get version/kind; json parse error: {cause}")));
-                }
-                Ok(Tree { value: parsed.value, duplicates: parsed.duplicates, source: Some(bytes) })
+            Ok(Parsed { value, duplicates, replaced }) => {
+                check_type_meta(&value)?;
+                Ok(Tree { duplicates, replaced, ..plain(value, Source::Json(bytes)) })
             }
-            Err(error) => Err(unrecognised(&format!("couldn't get version/kind; json parse error: {error}"))),
+            Err(error) => Err(no_type_meta(&error.to_string())),
         },
         Format::Yaml => {
-            let text = std::str::from_utf8(&bytes)
-                .map_err(|_| unrecognised("error converting YAML to JSON: yaml: invalid Unicode"))?;
-            // JSON is YAML, and ten times quicker to read as JSON.
-            if let Ok(parsed) = parse_reporting_duplicates(&bytes) {
-                return Ok(Tree { value: parsed.value, duplicates: parsed.duplicates, source: None });
-            }
-            let parsed =
-                yaml::parse(text).map_err(|error| unrecognised(&format!("error converting YAML to JSON: {error}")))?;
-            if let Some(cause) = type_meta_error(&parsed.value) {
-                return Err(unrecognised(&format!("couldn't get version/kind; json parse error: {cause}")));
-            }
-            Ok(Tree { value: parsed.value, duplicates: parsed.duplicates, source: None })
+            let document = yaml::parse(&bytes).map_err(|error| Failure::unrecognised(error.to_string()))?;
+            check_type_meta(&document.value)?;
+            Ok(Tree { strict: document.strict_error(), ..plain(document.value, Source::Yaml(bytes)) })
         }
-        Format::Protobuf => match codec::decode_protobuf(&bytes) {
-            Ok(value) => Ok(Tree { value, duplicates: Vec::new(), source: None }),
-            Err(error) => Err(unrecognised(&error)),
-        },
+        Format::Protobuf => parse_protobuf(&bytes, kind).map(|value| plain(value, Source::None)),
+        Format::Cbor => {
+            let no_type = |cause: &str| format!("unable to determine group/version/kind: {cause}");
+            let value =
+                codec::cbor::decode(&bytes).map_err(|error| Failure::unrecognised(no_type(&error.to_string())))?;
+            if let Some(cause) = codec::cbor::type_meta_error(&value) {
+                return Err(Failure::unrecognised(no_type(&cause)));
+            }
+            Ok(plain(value, Source::Cbor(bytes)))
+        }
     }
+}
+
+/// What the envelope does not say is what the endpoint takes.
+fn parse_protobuf(bytes: &[u8], kind: Kind<'_>) -> Result<Value, Failure> {
+    let mut envelope = codec::open_protobuf(bytes).map_err(|error| Failure::unrecognised(error.to_string()))?;
+    if envelope.kind.is_empty() {
+        envelope.kind = kind.kind.into();
+    }
+    // What is no version is none.
+    if envelope.api_version.is_empty() || envelope.api_version.matches('/').count() > 1 {
+        envelope.api_version = kind.api_version().into();
+    }
+    codec::decode_envelope(&envelope)
+        .map_err(|cause| Failure { cause, of: Some((envelope.api_version.to_string(), envelope.kind.to_string())) })
+}
+
+fn no_type_meta(cause: &str) -> Failure {
+    Failure::unrecognised(format!("couldn't get version/kind; json parse error: {cause}"))
+}
+
+fn check_type_meta(value: &Value) -> Result<(), Failure> {
+    if let Some(cause) = type_meta_error(value) {
+        return Err(no_type_meta(&cause));
+    }
+    let version = value.str_at(&["apiVersion"]);
+    if version.matches('/').count() > 1 {
+        return Err(Failure::unrecognised(format!("unexpected GroupVersion string: {version}")));
+    }
+    Ok(())
 }
 
 /// Go's words where apiVersion and kind cannot be read.
@@ -124,22 +206,18 @@ fn excerpt(bytes: &[u8]) -> String {
 
 /// Reads the request's body as an object of `kind`.
 pub async fn read(cx: &mut Exchange, scope: &Scope<'_>, validation: FieldValidation) -> Result<Value, ApiError> {
-    let format = if scope.resource.typed_items
-        && scope
-            .subresource
-            .is_none_or(|sub| !matches!(sub.behaviour, crate::registry::resource::SubresourceBehaviour::Scale(_)))
-    {
-        crate::server::negotiate::body_format_without_protobuf(&cx.parts.headers)?
+    let format = if scope.resource.typed_items && !scope.is_scale() {
+        body_format_without_protobuf(&cx.parts.headers, cx.formats)?
     } else {
-        crate::server::negotiate::body_format(&cx.parts.headers)?
+        body_format(&cx.parts.headers, cx.formats)?
     };
     let bytes = cx.read_body().await?;
     let kind = Kind::of(scope);
     let warnings = &cx.warnings;
     heavy::run(weight(&bytes, format), || {
-        let tree = parse(bytes.clone(), format, kind).map_err(|error| {
+        let tree = parse(bytes.clone(), format, kind).map_err(|failure| {
             let number = kind.is_rows(scope) && scope.resource.typed_items;
-            number.then(|| number_problem(&bytes, kind)).flatten().unwrap_or(error)
+            number.then(|| number_problem(&bytes, kind)).flatten().unwrap_or_else(|| failure.into_error(kind, &bytes))
         })?;
         decode(scope, kind, tree, validation, warnings)
     })
@@ -154,9 +232,7 @@ pub fn weight(bytes: &[u8], format: Format) -> usize {
 /// A custom resource's numbers are read after its kind is known.
 fn number_problem(bytes: &[u8], kind: Kind<'_>) -> Option<ApiError> {
     let error = parse_reporting_duplicates(bytes).err()?.to_string();
-    let version = quote(kind.version);
-    let told = || format!("{0} in version {version} cannot be handled as a {0}: {error}", kind.kind);
-    error.starts_with("json: cannot unmarshal number").then(|| ApiError::bad_request(told()))
+    error.starts_with("json: cannot unmarshal number").then(|| refusal(kind.version, kind.kind, kind, &error))
 }
 
 /// Checks kind and version, decodes and defaults a tree.
@@ -167,7 +243,8 @@ pub fn decode(
     validation: FieldValidation,
     warnings: &Warnings,
 ) -> Result<Value, ApiError> {
-    let Tree { mut value, duplicates, source } = tree;
+    let Tree { mut value, duplicates, replaced, strict, source: text } = tree;
+    let source = text.json();
     if value.is_null() {
         value = Value::object();
     }
@@ -175,39 +252,60 @@ pub fn decode(
     let custom = own && scope.resource.typed_items;
     let api_version = kind.api_version();
     let (given_version, given_kind) = match custom {
-        true => own_type(&value, kind, source.as_deref())?,
+        true => own_type(&value, kind, text.text())?,
         false => complete_type(&mut value, kind, &api_version),
     };
-    let refuse = |cause: &str| {
-        let version = given_version.rsplit('/').next().unwrap_or("");
-        ApiError::bad_request(format!(
-            "{given_kind} in version {} cannot be handled as a {}: {cause}",
-            quote(version),
-            kind.kind
-        ))
-    };
+    let refuse = |cause: &str| refusal(&given_version, &given_kind, kind, cause);
+    if !custom && given_version.ends_with('/') {
+        return Err(refuse(&missing("apiVersion", &value, text.text())));
+    }
+    let all = |problems: Vec<String>| strict.into_iter().chain(problems).collect::<Vec<_>>();
     if custom && given_version != api_version {
         // It is read as what it says it is, before it is refused for that.
-        let problems = custom_problems(unknown_elsewhere(scope, &given_version, &value), duplicates, source.as_deref());
-        tell(problems, validation, warnings, &refuse)?;
+        let problems = custom_problems(unknown_elsewhere(scope, &given_version, &value), duplicates, source);
+        tell(all(problems), validation, warnings, &refuse)?;
         return Err(version_mismatch(&given_version, &api_version));
     }
-    check_kind(scope, kind, &given_version, &given_kind, &api_version).map_err(|error| match error {
-        Mismatch::Cause(cause) => refuse(&cause),
-        Mismatch::Version => version_mismatch(&given_version, &api_version),
-        Mismatch::Error(error) => error,
-    })?;
+    if let Err(mismatch) = check_kind(scope, kind, &given_version, &given_kind, &api_version) {
+        let error = match mismatch {
+            Mismatch::Cause(cause) => return Err(refuse(&cause)),
+            Mismatch::Error(error) => return Err(error),
+            Mismatch::Converting(cause) => refuse(&cause),
+            Mismatch::Version => version_mismatch(&given_version, &api_version),
+        };
+        let (group, version) = given_version.split_once('/').unwrap_or(("", &given_version));
+        let table = schema::builtin();
+        // Versions without types here are read as the one that is asked for.
+        let ty = table.kind(group, version, &given_kind).or_else(|| {
+            let same = given_kind == kind.kind;
+            same.then(|| table.kind(kind.group, kind.version, kind.kind)).flatten()
+        });
+        if let Some(ty) = ty {
+            let unknown = schema::decode(table, ty, &mut value, source).map_err(|cause| refuse(&cause.to_string()))?;
+            tell(all(schema::strict_errors(unknown, duplicates, source)), validation, warnings, &refuse)?;
+        }
+        return Err(error);
+    }
+    if !custom
+        && !replaced.is_empty()
+        && let Some(ty) = schema::builtin().kind(kind.group, kind.version, kind.kind)
+    {
+        schema::merge_repeated(schema::builtin(), ty, &mut value, replaced);
+    }
     let unknown = if own {
-        scope.version.schema.decode(&mut value, source.as_deref()).map_err(|cause| refuse(&cause))?
+        scope.version.schema.decode(&mut value, source).map_err(|cause| refuse(&worded(&text, kind, cause)))?
     } else {
-        decode_builtin(kind, &mut value, source.as_deref()).map_err(|cause| refuse(&cause))?
+        decode_builtin(kind, &mut value, source).map_err(|cause| refuse(&worded(&text, kind, cause)))?
     };
     let problems = match custom {
         // What its text says twice is found before what its schema does not know.
-        true => custom_problems(unknown, duplicates, source.as_deref()),
-        false => schema::strict_errors(unknown, duplicates, source.as_deref()),
+        true => custom_problems(unknown, duplicates, source),
+        false => match &text {
+            Source::Cbor(bytes) => codec::cbor::unknown_field(bytes, &unknown).into_iter().collect(),
+            _ => schema::strict_errors(unknown, duplicates, source),
+        },
     };
-    tell(problems, validation, warnings, &refuse)?;
+    tell(all(problems), validation, warnings, &refuse)?;
     if own {
         scope.version.schema.default(&mut value);
     } else {
@@ -233,10 +331,20 @@ fn tell(
         FieldValidation::Strict if !problems.is_empty() => {
             return Err(refuse(&format!("strict decoding error: {}", problems.join(", "))));
         }
-        FieldValidation::Warn => warnings.extend(problems),
+        FieldValidation::Warn => problems.iter().for_each(|problem| warnings.extend(warning_lines(problem))),
         _ => {}
     }
     Ok(())
+}
+
+/// A strict error as warnings: those of YAML are several in one text.
+pub fn warning_lines(problem: &str) -> Vec<String> {
+    const PREFIXES: [&str; 2] =
+        ["yaml: unmarshal errors:\n", "error converting YAML to JSON: yaml: unmarshal errors:\n"];
+    match PREFIXES.iter().find_map(|prefix| problem.strip_prefix(prefix)) {
+        Some(list) => list.lines().map(|line| line.trim().to_owned()).collect(),
+        None => vec![problem.to_owned()],
+    }
 }
 
 fn version_mismatch(given: &str, expected: &str) -> ApiError {
@@ -275,6 +383,18 @@ pub fn decode_builtin(kind: Kind<'_>, value: &mut Value, source: Option<&[u8]>) 
     }
 }
 
+/// What decoding refuses, in the words of the format it was read from.
+fn worded(source: &Source, kind: Kind<'_>, cause: String) -> String {
+    let Source::Cbor(bytes) = source else { return cause };
+    let table = schema::builtin();
+    let told = || {
+        let ty = table.kind(kind.group, kind.version, kind.kind)?;
+        let (path, wanted) = schema::decode(table, ty, &mut codec::cbor::decode(bytes).ok()?, None).err()?.mismatch?;
+        codec::cbor::mismatch(bytes, table.get(ty), &path, &wanted)
+    };
+    told().unwrap_or(cause)
+}
+
 /// The apiVersion and kind of a custom resource, which has no type to fall back on.
 fn own_type(value: &Value, kind: Kind<'_>, source: Option<&[u8]>) -> Result<(String, String), ApiError> {
     let (version, name) = (value.str_at(&["apiVersion"]), value.str_at(&["kind"]));
@@ -282,13 +402,14 @@ fn own_type(value: &Value, kind: Kind<'_>, source: Option<&[u8]>) -> Result<(Str
         return Ok((version.to_owned(), name.to_owned()));
     }
     let printed = crate::object::to_vec(value);
-    let text = source.unwrap_or(&printed);
-    Err(ApiError::bad_request(format!(
-        "the object provided is unrecognized (must be of type {}): Object 'Kind' is missing in '{}' ({})",
-        kind.kind,
-        String::from_utf8_lossy(text),
-        excerpt(text)
-    )))
+    let cause = missing("Kind", value, source);
+    Err(Failure::unrecognised(cause).into_error(kind, source.unwrap_or(&printed)))
+}
+
+/// What is said where a kind or version is missing. `text` is what was sent, if it was text.
+pub fn missing(what: &str, value: &Value, text: Option<&[u8]>) -> String {
+    let printed = crate::object::to_vec(value);
+    format!("Object '{what}' is missing in '{}'", String::from_utf8_lossy(text.unwrap_or(&printed)))
 }
 
 /// Fills in a missing apiVersion or kind; answers both.
@@ -296,8 +417,11 @@ fn complete_type(value: &mut Value, kind: Kind<'_>, api_version: &str) -> (Strin
     let Some(map) = value.as_object_mut() else { return (api_version.to_owned(), kind.kind.to_owned()) };
     let given = |map: &crate::object::Map, name: &str| map.get(name).and_then(Value::as_str).unwrap_or("").to_owned();
     let (mut version, mut name) = (given(map, "apiVersion"), given(map, "kind"));
-    if version.is_empty() {
+    let (group, bare) = version.split_once('/').unwrap_or(("", &version));
+    if bare.is_empty() && (group.is_empty() || group == kind.group) {
         version = api_version.to_owned();
+    } else if group.is_empty() {
+        version = bare.to_owned();
     }
     if name.is_empty() {
         name = kind.kind.to_owned();
@@ -309,6 +433,8 @@ fn complete_type(value: &mut Value, kind: Kind<'_>, api_version: &str) -> (Strin
 
 enum Mismatch {
     Cause(String),
+    /// It is of a kind that is known, and read as that before it is refused.
+    Converting(String),
     Version,
     Error(ApiError),
 }
@@ -330,15 +456,8 @@ fn check_kind(scope: &Scope<'_>, kind: Kind<'_>, version: &str, name: &str, api_
         let message = "no kind is registered for the type v1.Scale in scheme \"pkg/runtime/scheme.go:111\"";
         return Err(Mismatch::Error(ApiError::bad_request(message)));
     }
-    if version.matches('/').count() > 1 {
-        let message = format!(
-            "the object provided is unrecognized (must be of type {}): unexpected GroupVersion string: {version}",
-            kind.kind
-        );
-        return Err(Mismatch::Error(ApiError::bad_request(message)));
-    }
     let (group, bare) = version.split_once('/').unwrap_or(("", version));
-    if schema::builtin().kind(group, bare, name).is_none() && !is_unserved(group, bare, name) {
+    if !is_known(kind.group, group, bare, name) {
         let cause = format!(
             "no kind {} is registered for version {} in scheme \"pkg/runtime/scheme.go:111\"",
             quote(name),
@@ -352,12 +471,7 @@ fn check_kind(scope: &Scope<'_>, kind: Kind<'_>, version: &str, name: &str, api_
     }
     let go = |group: &str| group.split('.').next().filter(|it| !it.is_empty()).unwrap_or("core").to_owned();
     let cause = format!("converting ({bare}.{name}) to ({}.{}): unknown conversion", go(kind.group), kind.kind);
-    Err(Mismatch::Cause(cause))
-}
-
-/// Kinds of versions that are known but have no types here, since nothing serves them.
-fn is_unserved(group: &str, version: &str, kind: &str) -> bool {
-    (group, version, kind) == ("apiextensions.k8s.io", "v1beta1", "CustomResourceDefinition")
+    Err(Mismatch::Converting(cause))
 }
 
 /// Groups whose kinds share an internal type.

@@ -34,10 +34,11 @@ pub fn accepted(cx: &Exchange, scope: &Scope<'_>, stream: bool) -> Result<Accept
     // What is answered and not stored has no columns.
     let table = !matches!(scope.resource.behaviour, Behaviour::Call(_));
     let offer = Offer { table, metadata: true, protobuf: !scope.resource.typed_items };
-    let accepted = negotiate(&accept_header(&cx.parts.headers), offer).ok_or_else(|| not_acceptable(false))?;
+    let accepted = negotiate(&accept_header(&cx.parts.headers), cx.formats, offer)
+        .ok_or_else(|| not_acceptable(cx.formats, false))?;
     // The clause is chosen first: one that could stream is not looked for behind it.
     if stream && accepted.format.stream_media_type().is_none() {
-        return Err(not_acceptable(true));
+        return Err(not_acceptable(cx.formats, true));
     }
     Ok(accepted)
 }

@@ -15,8 +15,8 @@ impl Endpoints {
         if cx.query.first("export").is_some_and(crate::server::query::is_true) {
             return Err(ApiError::bad_request("the export parameter, deprecated since v1.14, is no longer supported"));
         }
+        let key = scope.store()?.key_of(scope.namespace, scope.name)?;
         let snapshot = snapshot(scope, cx.query.first("resourceVersion").unwrap_or("")).await?;
-        let key = scope.resource.key(scope.namespace, scope.name);
         let entry = snapshot.get(&key).ok_or_else(|| ApiError::not_found(scope.gr(), scope.name))?;
         if scope.is_scale() {
             let object = scope.store()?.object(entry)?;

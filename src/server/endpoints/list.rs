@@ -51,9 +51,9 @@ pub(super) struct Page {
 
 impl Endpoints {
     pub(super) async fn list(self: &Arc<Self>, cx: &mut Exchange, scope: &Scope<'_>) -> Result<Response, ApiError> {
+        let accepted = encode::accepted(cx, scope, false)?;
         let options = ListOptions::decode(&cx.query, false)?;
         let selectors = Selectors::parse(scope, &options.label_selector, &options.field_selector)?;
-        let accepted = encode::accepted(cx, scope, false)?;
         if let Transform::PartialObjectMetadata(_) = accepted.transform {
             return Err(no_list(scope));
         }

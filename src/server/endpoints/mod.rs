@@ -8,6 +8,7 @@ mod create;
 mod delete;
 mod encode;
 mod get;
+mod known;
 pub mod list;
 pub mod options;
 mod ownership;
@@ -87,18 +88,25 @@ impl Endpoints {
             // What is answered and not stored has no paths of its own.
             return Err(unknown_resource());
         }
+        if info.verb_from_path && info.verb == "proxy" {
+            // Requests of old are known by their form, and nobody answers them any more.
+            return Err(unknown_resource());
+        }
         let verb = scope.verb(&cx.parts.method)?;
-        if !row.resource.typed_items && !router_accepts(&accept_header(&cx.parts.headers)) {
+        if !row.resource.typed_items && !router_accepts(&accept_header(&cx.parts.headers), cx.formats) {
             let watchable = matches!(verb, Verb::Get | Verb::List | Verb::Watch)
                 && scope.subresource.is_none()
                 && scope.name.is_empty();
-            return Err(router_not_acceptable(watchable));
+            return Err(router_not_acceptable(cx.formats, watchable));
         }
         if let Some(text) = &version.deprecation {
             cx.warnings.add(text.as_str());
         }
         match scope.subresource.map(|subresource| &subresource.behaviour) {
-            Some(SubresourceBehaviour::Connect(_)) => Ok(self.connect.connect(cx, &scope).await),
+            Some(SubresourceBehaviour::Connect(_)) => {
+                scope.store()?.key_of(scope.namespace, scope.name)?;
+                Ok(self.connect.connect(cx, &scope).await)
+            }
             Some(SubresourceBehaviour::Call(call)) => self.call(cx, &scope, &**call).await,
             _ => match &row.resource.behaviour {
                 Behaviour::Call(call) => self.call(cx, &scope, &**call).await,

@@ -260,9 +260,14 @@ pub struct Deletion {
     pub dry_run: bool,
     /// As sent, for admission.
     pub value: Value,
+    /// The object is to be deleted because it cannot be read, and only then.
+    pub ignore_read_error: bool,
     /// `orphanDependents=false` was given; then a deletion that is not immediate answers 202.
     pub orphan_dependents: Option<bool>,
 }
+
+/// The option to delete what cannot be read.
+const IGNORE_READ_ERROR: &str = "ignoreStoreReadErrorWithClusterBreakingPotential";
 
 /// Reads `DeleteOptions` out of a body's tree (already decoded) or, where there is none, out of the query.
 pub fn delete_options(body: Option<Value>, query: &Query) -> Result<Deletion, ApiError> {
@@ -274,6 +279,10 @@ pub fn delete_options(body: Option<Value>, query: &Query) -> Result<Deletion, Ap
     let policy = value.at(&["propagationPolicy"]).and_then(Value::as_str);
     let mut errors = ErrorList::new();
     let field = Path::new("propagationPolicy");
+    if let (Some(policy), Some(_)) = (policy, orphan_dependents) {
+        let detail = "orphanDependents and deletionPropagation cannot be both set";
+        errors.push(FieldError::invalid_shown(&field, show(&policy.into()), detail));
+    }
     let propagation = match policy {
         Some("Foreground") => Some(Propagation::Foreground),
         Some("Background") => Some(Propagation::Background),
@@ -284,12 +293,18 @@ pub fn delete_options(body: Option<Value>, query: &Query) -> Result<Deletion, Ap
         }
         None => orphan_dependents.map(|orphan| if orphan { Propagation::Orphan } else { Propagation::Background }),
     };
-    if let (Some(policy), Some(_)) = (policy, orphan_dependents) {
-        let detail = "orphanDependents and deletionPropagation cannot be both set";
-        errors.push(FieldError::invalid_shown(&field, show(&policy.into()), detail));
-    }
     let given: Vec<&str> = value.array_at(&["dryRun"]).iter().filter_map(Value::as_str).collect();
     let dry_run = dry_run(&given, &mut errors);
+    let ignore_read_error = value.bool_at(&[IGNORE_READ_ERROR]);
+    if ignore_read_error {
+        let field = Path::new(IGNORE_READ_ERROR);
+        for other in ["propagationPolicy", "orphanDependents", "gracePeriodSeconds", "preconditions"] {
+            if value.get(other).is_some_and(|it| !it.is_null()) {
+                let detail = format!("cannot be set together with .{other}");
+                errors.push(FieldError::invalid_shown(&field, "true", &detail));
+            }
+        }
+    }
     refuse("DeleteOptions", errors)?;
     let text = |name: &str| value.at(&["preconditions", name]).and_then(Value::as_str).map(str::to_owned);
     let options = DeleteOptions {
@@ -300,7 +315,7 @@ pub fn delete_options(body: Option<Value>, query: &Query) -> Result<Deletion, Ap
         preconditions: Preconditions { uid: text("uid"), resource_version: text("resourceVersion") },
         in_collection: false,
     };
-    Ok(Deletion { options, dry_run, value, orphan_dependents })
+    Ok(Deletion { options, dry_run, value, orphan_dependents, ignore_read_error })
 }
 
 fn from_query(query: &Query) -> Result<Value, ApiError> {
@@ -323,6 +338,14 @@ fn from_query(query: &Query) -> Result<Value, ApiError> {
     let dry_run: Vec<&str> = query.all("dryRun").collect();
     if !dry_run.is_empty() {
         value.set(&["dryRun"], dry_run);
+    }
+    if let Some(ignore) = boolean(query, IGNORE_READ_ERROR) {
+        value.set(&[IGNORE_READ_ERROR], ignore);
+    }
+    for name in ["uid", "resourceVersion"] {
+        if let Some(text) = query.first(name).filter(|text| !text.is_empty()) {
+            value.set(&["preconditions", name], text);
+        }
     }
     Ok(value)
 }

@@ -15,8 +15,8 @@ use super::{
 use crate::{
     admission::Operation,
     api::{ApiError, ErrorList, FieldError, Meta, Path, clock, duration::parse_time},
-    codec::Format,
-    object::{Key, Map, Value, parse_reporting_duplicates, to_string, yaml},
+    codec::{self, Format},
+    object::{Key, Map, Value, to_string, yaml},
     schema::{
         self,
         ownership::{ApplyContext, apply},
@@ -39,10 +39,12 @@ enum Language {
     Merge,
     Strategic,
     Apply,
+    /// An apply in CBOR.
+    ApplyCbor,
 }
 
 impl Language {
-    const ALL: [Self; 4] = [Self::Json, Self::Merge, Self::Strategic, Self::Apply];
+    const ALL: [Self; 5] = [Self::Json, Self::Merge, Self::Strategic, Self::Apply, Self::ApplyCbor];
 
     fn media_type(self) -> &'static str {
         match self {
@@ -50,14 +52,23 @@ impl Language {
             Self::Merge => "application/merge-patch+json",
             Self::Strategic => "application/strategic-merge-patch+json",
             Self::Apply => "application/apply-patch+yaml",
+            Self::ApplyCbor => "application/apply-patch+cbor",
         }
+    }
+
+    fn is_apply(self) -> bool {
+        matches!(self, Self::Apply | Self::ApplyCbor)
     }
 
     /// # Errors
     /// 415: the router's for built-in kinds, the handler's for custom resources.
     fn of(cx: &Exchange, scope: &Scope<'_>) -> Result<Self, ApiError> {
         let given = cx.header("content-type").split(';').next().unwrap_or("").trim();
-        let allowed = |language: &Self| *language != Self::Strategic || scope.resource.strategic_merge;
+        let allowed = |language: &Self| match language {
+            Self::Strategic => scope.resource.strategic_merge,
+            Self::ApplyCbor => cx.formats.contains(&Format::Cbor),
+            _ => true,
+        };
         let known = Self::ALL.into_iter().filter(allowed).find(|language| language.media_type() == given);
         known.ok_or_else(|| {
             if scope.resource.typed_items {
@@ -73,7 +84,7 @@ impl Language {
 impl Endpoints {
     pub(super) async fn patch(self: &Arc<Self>, cx: &mut Exchange, scope: &Scope<'_>) -> Result<Response, ApiError> {
         let language = Language::of(cx, scope)?;
-        let options = WriteOptions::decode(&cx.query, "PatchOptions", Some(language == Language::Apply))?;
+        let options = WriteOptions::decode(&cx.query, "PatchOptions", Some(language.is_apply()))?;
         let accepted = encode::accepted(cx, scope, false)?;
         let bytes = cx.read_body().await?;
         let manager = ownership::manager(cx, &options.field_manager);
@@ -86,7 +97,7 @@ impl Endpoints {
         let patch = patch.await?;
         let by_patch = |old: Option<&Value>| patch.patched(old);
         let by_apply = |old: Option<&Value>| patch.applied(old);
-        let source = if language == Language::Apply { Source::Apply(&by_apply) } else { Source::Patch(&by_patch) };
+        let source = if language.is_apply() { Source::Apply(&by_apply) } else { Source::Patch(&by_patch) };
         let mut transform = Wanted {
             source,
             scope,
@@ -97,7 +108,7 @@ impl Endpoints {
             user: cx.user.clone(),
         };
         let write = admission.write(scope);
-        let creates = language == Language::Apply && scope.subresource.is_none();
+        let creates = language.is_apply() && scope.subresource.is_none();
         let stored = scope.store()?.update(scope.name, write, &mut transform, &admission, creates).await?;
         let status = if stored.created { 201 } else { 200 };
         update::answer(cx, scope, accepted, status, stored)
@@ -112,7 +123,7 @@ struct Patch<'a> {
     options: &'a WriteOptions,
     manager: &'a str,
     warnings: &'a Warnings,
-    /// Repeated members of the patch's own text.
+    /// What strict reading has against the patch's own text.
     problems: Vec<String>,
 }
 
@@ -141,9 +152,10 @@ impl<'a> Patch<'a> {
             Language::Strategic => {
                 parse_strategic_patch(&bytes, report).map(|(patch, problems)| (Change::Strategic(patch), problems))
             }
-            Language::Apply => {
-                let (config, problems) = read_config(&bytes)?;
-                Ok((Change::Apply(config), problems))
+            Language::Apply | Language::ApplyCbor => {
+                let format = if language == Language::Apply { Format::Yaml } else { Format::Cbor };
+                let (config, problem) = read_config(&bytes, format)?;
+                Ok((Change::Apply(config), problem.into_iter().collect()))
             }
         };
         let (change, problems) = match read {
@@ -358,7 +370,9 @@ impl<'a> Patch<'a> {
                 let text = format!("error strict decoding patch: {}", self.problems.join(", "));
                 return Err(ApiError::bad_request(text));
             }
-            FieldValidation::Warn => self.warnings.extend(self.problems.clone()),
+            FieldValidation::Warn => {
+                self.problems.iter().for_each(|problem| self.warnings.extend(body::warning_lines(problem)));
+            }
             _ => {}
         }
         let Some(mut object) = result else { return Ok(None) };
@@ -384,24 +398,39 @@ fn sorted(value: &Value) -> Value {
 /// taken from it.
 const SERVER_SET: [&str; 1] = ["creationTimestamp"];
 
-/// An apply's body: YAML, which JSON is too.
-fn read_config(bytes: &Bytes) -> Result<(Value, Vec<String>), ApiError> {
-    let duplicates = |names: Vec<String>| {
-        names.into_iter().map(|name| format!("duplicate field {}", crate::api::field::quote(&name))).collect()
-    };
-    let failed = |cause: &str| ApiError::bad_request(format!("error decoding patch: {cause}"));
-    let parsed = match parse_reporting_duplicates(bytes) {
-        Ok(parsed) => parsed,
-        Err(_) => {
-            let text = std::str::from_utf8(bytes).map_err(|error| failed(&error.to_string()))?;
-            yaml::parse(text).map_err(|error| failed(&error))?
+/// An apply's body, and what a strict reader has against it.
+fn read_config(bytes: &Bytes, format: Format) -> Result<(Value, Option<String>), ApiError> {
+    let failed = |what: &str, cause: String| ApiError::bad_request(format!("error {what} patch: {cause}"));
+    let (value, strict) = match format {
+        Format::Cbor => (codec::cbor::decode(bytes).map_err(|error| failed("decoding", error.to_string()))?, None),
+        _ => {
+            // What looks like JSON is first met where it is applied.
+            let what = if is_json_prefix(bytes) { "decoding" } else { "encoding" };
+            let within = |cause: String| format!("error converting YAML to JSON: {cause}");
+            let document = yaml::parse(bytes).map_err(|error| match what {
+                "decoding" => failed(what, within(error.to_string())),
+                _ => failed(what, error.to_string()),
+            })?;
+            let strict = document.strict_error().map(within);
+            (document.value, strict)
         }
     };
-    if !matches!(parsed.value, Value::Object(_) | Value::Null) {
-        let kind = parsed.value.json_type();
-        return Err(failed(&format!(
-            "error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {kind} into Go value of type map[string]interface {{}}"
-        )));
+    if !matches!(value, Value::Object(_) | Value::Null) {
+        if format == Format::Cbor {
+            return Err(failed("decoding", codec::cbor::not_a_map(&value)));
+        }
+        let kind = value.json_type();
+        return Err(failed(
+            "decoding",
+            format!(
+                "error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {kind} into Go value of type map[string]interface {{}}"
+            ),
+        ));
     }
-    Ok((parsed.value, duplicates(parsed.duplicates)))
+    Ok((value, strict))
+}
+
+fn is_json_prefix(bytes: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(bytes.get(..64).unwrap_or(bytes));
+    text.trim_start().starts_with('{')
 }

@@ -164,7 +164,9 @@ impl Wanted<'_> {
         }
         let live = old.map(|old| self.live(old)).transpose()?;
         let (mut object, track) = self.wish(live.as_ref())?;
-        dedup_owner_references(&mut object, self.warnings, "");
+        if let Source::Body(_) = self.source {
+            dedup_owner_references(&mut object, self.warnings, "");
+        }
         if track {
             ownership::track(scope, self.manager, live.as_ref(), &mut object);
         }

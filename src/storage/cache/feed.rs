@@ -23,6 +23,8 @@ const MERGED_EVENTS: usize = 256;
 /// How often old events are looked for where none come.
 const TRIM_EVERY: Duration = Duration::from_secs(15);
 const AFTER_PANIC: Duration = Duration::from_millis(100);
+/// Attributes are read out of objects of any depth, and reading recurses.
+const READER_STACK: usize = 64 << 20;
 const FIRST_PAUSE: Duration = Duration::from_millis(10);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
@@ -36,7 +38,7 @@ pub(super) fn spawn(core: Arc<Core>) -> std::io::Result<()> {
         }
         core.close();
     };
-    std::thread::Builder::new().name("watch-cache".into()).spawn(run)?;
+    std::thread::Builder::new().name("watch-cache".into()).stack_size(READER_STACK).spawn(run)?;
     Ok(())
 }
 

@@ -6,8 +6,8 @@ use std::{
     time::Duration,
 };
 
-/// The stack of a thread that answers requests, in bytes (`app.rs`).
-pub const WORKER_STACK: usize = 8 << 20;
+/// The stack of a thread that answers requests, in bytes.
+pub const WORKER_STACK: usize = kenter::object::DEEP_STACK;
 
 /// CPU time this thread has taken, whatever else the machine does.
 pub fn cpu_time() -> Duration {

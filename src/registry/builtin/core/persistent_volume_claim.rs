@@ -46,6 +46,9 @@ impl Own for PersistentVolumeClaim {
             drop_other_sources(spec, before);
             mirror_sources(spec);
         }
+        if old.is_none() {
+            new.set(&["status", "phase"], "Pending");
+        }
     }
 
     fn validate(&self, _cx: &StrategyContext<'_>, new: &Value, old: Option<&Value>, errors: &mut ErrorList) {

@@ -28,7 +28,7 @@ const ELEMENT_ORDER: &str = "$setElementOrder";
 /// twice are told as well.
 pub fn parse_strategic_patch(text: &[u8], report: bool) -> Result<(Map, Vec<String>), PatchError> {
     let (value, duplicates) = if report {
-        let Parsed { value, duplicates } =
+        let Parsed { value, duplicates, .. } =
             parse_reporting_duplicates(text).map_err(|e| PatchError::Malformed(e.message))?;
         (value, duplicates.into_iter().map(|path| format!("duplicate field \"{path}\"")).collect())
     } else {

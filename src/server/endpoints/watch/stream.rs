@@ -264,6 +264,17 @@ impl WatchStream {
                 let metadata = encode::metadata_json(&scope, entry, written)?;
                 framed(out, shown, |out| encode::write_partial_metadata(out, version, &metadata));
             }
+            (transform, Format::Cbor) => {
+                let object = encode::object(&scope, entry)?;
+                let object = match transform {
+                    Transform::PartialObjectMetadata(version) | Transform::PartialObjectMetadataList(version) => {
+                        encode::partial_metadata(&object, version)
+                    }
+                    Transform::None | Transform::Table(_) => object,
+                };
+                let frame = codec::frame(Format::Cbor, shown.name(), &object).map_err(ApiError::internal)?;
+                out.extend_from_slice(&frame);
+            }
             (Transform::PartialObjectMetadata(version) | Transform::PartialObjectMetadataList(version), _) => {
                 let body = encode::metadata_protobuf_body(&scope, entry)?;
                 let object = protobuf::wrap(version.group_version(), "PartialObjectMetadata", &body);
