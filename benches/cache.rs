@@ -93,6 +93,10 @@ impl Storage for Feed {
         refuse()
     }
 
+    fn compacted_revision(&self) -> Revision {
+        0
+    }
+
     fn health<'a>(&'a self) -> StorageFuture<'a, ()> {
         Box::pin(async { Ok(()) })
     }

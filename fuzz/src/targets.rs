@@ -305,7 +305,7 @@ pub fn quantity(data: &[u8]) {
     let printed = a.to_string();
     let again = Quantity::parse(&printed).unwrap_or_else(|error| panic!("{printed}: {error}"));
     assert_eq!(again.to_string(), printed, "canonical text is canonical");
-    (a.value(), a.milli_value(), a.as_i64(), a.approximate_f64(), a.sign());
+    std::hint::black_box((a.value(), a.milli_value(), a.as_i64(), a.approximate_f64(), a.sign()));
     let mut rounded = a.clone();
     rounded.round_up(-3);
     let Ok(b) = Quantity::parse(b) else { return };

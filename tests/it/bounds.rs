@@ -460,7 +460,9 @@ fn numbers_of_any_size_cost_what_their_text_does() {
         ] {
             for text in [text.to_owned(), text.to_uppercase()] {
                 let Ok(quantity) = Quantity::parse(&text) else { continue };
-                (quantity.value(), quantity.milli_value(), quantity.approximate_f64(), quantity.to_string());
+                let forms =
+                    (quantity.value(), quantity.milli_value(), quantity.approximate_f64(), quantity.to_string());
+                std::hint::black_box(forms);
                 for other in ["1", "1n", "1Ei", "-1e1000000000", "1e-1000000000", "1e4000"] {
                     let other = Quantity::parse(other).expect("a quantity");
                     let (mut sum, mut rest) = (quantity.clone(), quantity.clone());

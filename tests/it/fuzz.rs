@@ -11,9 +11,9 @@ use std::{
 use crate::support::bounds::{WORKER_STACK, cpu_time};
 
 #[path = "../../fuzz/src/lib.rs"]
-pub mod targets;
+pub mod library;
 
-use targets::{
+use library::{
     TARGETS, Target,
     mutate::{Random, mutate},
     seeds::Seeds,

@@ -190,7 +190,7 @@ impl<'a> Scanner<'a> {
     fn width(&self) -> usize {
         match self.byte(0) {
             0 => 0,
-            0..0x80 => 1,
+            1..0x80 => 1,
             0x80..0xe0 => 2,
             0xe0..0xf0 => 3,
             _ => 4,
@@ -281,7 +281,7 @@ impl<'a> Scanner<'a> {
             self.push(Kind::StreamStart, self.mark);
             return Ok(());
         }
-        self.to_next_token();
+        self.skip_to_next_token();
         self.unroll_indent(self.mark.column as isize);
         let in_flow = self.flow_level > 0;
         match self.byte(0) {
@@ -353,7 +353,7 @@ impl<'a> Scanner<'a> {
         !self.is_blank_or_end(0) && !INDICATORS.contains(&first)
     }
 
-    fn to_next_token(&mut self) {
+    fn skip_to_next_token(&mut self) {
         loop {
             if self.at == 0 && (self.byte(0), self.byte(1), self.byte(2)) == (0xef, 0xbb, 0xbf) {
                 self.skip();

@@ -80,7 +80,7 @@ impl Pool {
 
 #[cfg(test)]
 impl Pool {
-    pub fn len(&self) -> usize {
+    pub fn known(&self) -> usize {
         self.0.lock().schemas.len()
     }
 }
