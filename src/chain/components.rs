@@ -4,7 +4,7 @@
 use std::{sync::Arc, time::Duration};
 
 use ::http::Request as HttpRequest;
-use futures_util::{StreamExt, future::BoxFuture};
+use futures_util::future::BoxFuture;
 
 use super::dialer::{Authority, Client, ClientTls, Peer};
 use crate::{
@@ -12,7 +12,7 @@ use crate::{
     object::Value,
     pki::PkiError,
     registry::resource::Compute,
-    server::http::{Body, BodyStream},
+    server::http::{Body, beginning},
     storage::Storage,
 };
 
@@ -60,7 +60,7 @@ impl Components {
             Ok(Err(error)) => Found("False", format!("Get \"{url}\": {error}"), String::new()),
             Ok(Ok(answer)) => {
                 let (parts, body) = answer.into_parts();
-                let text = beginning(body).await;
+                let text = beginning(body, SHOWN_BYTES).await;
                 match parts.status.as_u16() {
                     200..400 => Found("True", text, String::new()),
                     code => Found("False", format!("HTTP probe failed with statuscode: {code}"), String::new()),
@@ -103,16 +103,4 @@ impl Compute for Components {
             [manager, scheduler, storage].into_iter().flatten().collect()
         })
     }
-}
-
-async fn beginning(mut body: BodyStream) -> String {
-    let mut bytes = Vec::new();
-    while let Some(Ok(piece)) = body.next().await {
-        bytes.extend_from_slice(&piece);
-        if bytes.len() >= SHOWN_BYTES {
-            bytes.truncate(SHOWN_BYTES);
-            break;
-        }
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
 }

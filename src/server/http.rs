@@ -8,7 +8,7 @@ use ::http::{
     header::{CONNECTION, UPGRADE},
 };
 use bytes::Bytes;
-use futures_util::Stream;
+use futures_util::{Stream, StreamExt};
 use rustls_pki_types::CertificateDer;
 
 use crate::pki::VerdictCache;
@@ -114,4 +114,18 @@ pub fn unsynced(stream: impl Stream<Item = Result<Bytes, BodyError>> + Send + 's
         }
     }
     Box::pin(Alone(std::sync::Mutex::new(Box::pin(stream))))
+}
+
+/// The text a body begins with, `limit` bytes at most; what cannot be read ends it. For bodies of others that are shown to
+/// somebody and not understood.
+pub async fn beginning(mut body: BodyStream, limit: usize) -> String {
+    let mut bytes = Vec::new();
+    while let Some(Ok(piece)) = body.next().await {
+        bytes.extend_from_slice(&piece);
+        if bytes.len() >= limit {
+            bytes.truncate(limit);
+            break;
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
 }

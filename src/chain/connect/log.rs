@@ -1,14 +1,12 @@
 //! A container's log, from its kubelet.
 
-use futures_util::StreamExt;
-
 use super::{NodeStreams, dial_failed, kubelet_refused, streamed, target};
 use crate::{
     api::{ApiError, ErrorList, FieldError, Path, duration::parse_time, field::quote},
     server::{
         context::Exchange,
         endpoints::Scope,
-        http::{Body, BodyStream, Response},
+        http::{Body, Response, beginning},
         query::Query,
     },
 };
@@ -33,19 +31,8 @@ impl NodeStreams {
         if parts.status.is_success() {
             return Ok(streamed(body));
         }
-        Err(kubelet_refused(parts.status.as_u16(), &text(body).await))
+        Err(kubelet_refused(parts.status.as_u16(), &beginning(body, REFUSAL_BYTES).await))
     }
-}
-
-async fn text(mut body: BodyStream) -> String {
-    let mut bytes = Vec::new();
-    while let Some(Ok(piece)) = body.next().await {
-        bytes.extend_from_slice(&piece);
-        if bytes.len() > REFUSAL_BYTES {
-            break;
-        }
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 /// The options as the kubelet takes them (kubernetes `pkg/registry/core/pod/strategy.go` LogLocation), validated as

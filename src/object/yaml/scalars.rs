@@ -234,14 +234,7 @@ impl Scanner<'_> {
             }
             self.skip();
         }
-        self.skip_blanks();
-        self.skip_comment();
-        if !self.is_break_or_end(0) {
-            return self.problem(start, "did not find expected comment or line break");
-        }
-        if self.is_break(0) {
-            self.skip_line();
-        }
+        self.end_of_line(start)?;
         Ok((chomping, increment))
     }
 

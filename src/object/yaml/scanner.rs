@@ -236,12 +236,25 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    pub(super) fn skip_comment(&mut self) {
+    fn skip_comment(&mut self) {
         if self.byte(0) == b'#' {
             while !self.is_break_or_end(0) {
                 self.skip();
             }
         }
+    }
+
+    /// What may follow the head of a block scalar or a directive: blanks, a comment, the end of the line.
+    pub(super) fn end_of_line(&mut self, context: Mark) -> Scan<()> {
+        self.skip_blanks();
+        self.skip_comment();
+        if !self.is_break_or_end(0) {
+            return self.problem(context, "did not find expected comment or line break");
+        }
+        if self.is_break(0) {
+            self.skip_line();
+        }
+        Ok(())
     }
 
     pub(super) fn problem<T>(&self, context: Mark, text: &str) -> Scan<T> {

@@ -144,14 +144,7 @@ impl Scanner<'_> {
             _ => return self.problem(start, "found unknown directive name"),
         };
         let end = self.mark;
-        self.skip_blanks();
-        self.skip_comment();
-        if !self.is_break_or_end(0) {
-            return self.problem(start, "did not find expected comment or line break");
-        }
-        if self.is_break(0) {
-            self.skip_line();
-        }
+        self.end_of_line(start)?;
         Ok(Token { kind, start, end })
     }
 

@@ -10,6 +10,20 @@ const ANYWHERE: [&str; 5] = ["APIGroup", "APIGroupList", "APIResourceList", "API
 const IN_EVERY_VERSION: [&str; 7] =
     ["CreateOptions", "DeleteOptions", "GetOptions", "ListOptions", "PatchOptions", "UpdateOptions", "WatchEvent"];
 
+const FLOW_CONTROL: &[&str] =
+    &["FlowSchema", "FlowSchemaList", "PriorityLevelConfiguration", "PriorityLevelConfigurationList"];
+
+const ROLES: &[&str] = &[
+    "ClusterRole",
+    "ClusterRoleBinding",
+    "ClusterRoleBindingList",
+    "ClusterRoleList",
+    "Role",
+    "RoleBinding",
+    "RoleBindingList",
+    "RoleList",
+];
+
 /// Versions that are not served any more, or not yet, and whose kinds can still be read.
 const UNSERVED: &[(&str, &str, &[&str])] = &[
     (
@@ -69,52 +83,14 @@ const UNSERVED: &[(&str, &str, &[&str])] = &[
             "Scale",
         ],
     ),
-    (
-        "flowcontrol.apiserver.k8s.io",
-        "v1beta1",
-        &["FlowSchema", "FlowSchemaList", "PriorityLevelConfiguration", "PriorityLevelConfigurationList"],
-    ),
-    (
-        "flowcontrol.apiserver.k8s.io",
-        "v1beta2",
-        &["FlowSchema", "FlowSchemaList", "PriorityLevelConfiguration", "PriorityLevelConfigurationList"],
-    ),
-    (
-        "flowcontrol.apiserver.k8s.io",
-        "v1beta3",
-        &["FlowSchema", "FlowSchemaList", "PriorityLevelConfiguration", "PriorityLevelConfigurationList"],
-    ),
+    ("flowcontrol.apiserver.k8s.io", "v1beta1", FLOW_CONTROL),
+    ("flowcontrol.apiserver.k8s.io", "v1beta2", FLOW_CONTROL),
+    ("flowcontrol.apiserver.k8s.io", "v1beta3", FLOW_CONTROL),
     ("node.k8s.io", "v1alpha1", &["RuntimeClass", "RuntimeClassList"]),
     ("node.k8s.io", "v1beta1", &["RuntimeClass", "RuntimeClassList"]),
     ("policy", "v1beta1", &["Eviction", "PodDisruptionBudget", "PodDisruptionBudgetList"]),
-    (
-        "rbac.authorization.k8s.io",
-        "v1alpha1",
-        &[
-            "ClusterRole",
-            "ClusterRoleBinding",
-            "ClusterRoleBindingList",
-            "ClusterRoleList",
-            "Role",
-            "RoleBinding",
-            "RoleBindingList",
-            "RoleList",
-        ],
-    ),
-    (
-        "rbac.authorization.k8s.io",
-        "v1beta1",
-        &[
-            "ClusterRole",
-            "ClusterRoleBinding",
-            "ClusterRoleBindingList",
-            "ClusterRoleList",
-            "Role",
-            "RoleBinding",
-            "RoleBindingList",
-            "RoleList",
-        ],
-    ),
+    ("rbac.authorization.k8s.io", "v1alpha1", ROLES),
+    ("rbac.authorization.k8s.io", "v1beta1", ROLES),
     (
         "storage.k8s.io",
         "v1alpha1",

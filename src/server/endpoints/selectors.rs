@@ -49,9 +49,7 @@ impl Selectors {
         };
         self.fields.matches(field) && self.labels.matches(&Attributes(&attrs))
     }
-}
 
-impl Selectors {
     /// The same for an object that is in no cache; it is selected by its name and labels only.
     pub fn match_object(&self, object: &Value) -> bool {
         let meta = Meta::of(object);

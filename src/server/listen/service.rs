@@ -270,9 +270,8 @@ fn to_origin_form(parts: &mut http::request::Parts) {
     }
 }
 
-fn counted(response: warp::reply::Response, running: Running) -> Answer {
+fn counted(mut response: warp::reply::Response, running: Running) -> Answer {
     let left = response.extensions().get::<Length>().map(|length| length.0);
-    let mut response = response;
     let held =
         response.extensions_mut().remove::<Held>().map(|held| Short { id: running.0.answer_began(), _held: held });
     response.map(|body| Counted { body, left, held, running })
